@@ -6,6 +6,7 @@
 #include "x86/flag_effects.h"
 #include "x86/flow/mnemonic_facts.h"
 #include "x86/flow/register_places.h"
+#include "x86/flow/whole_registers.h"
 #include "x86/flow/x87_flow.h"
 #include "x86/zydis_mode.h"
 
@@ -32,6 +33,7 @@ ValueFlow FlowMaker::make() {
     if (!special()) ordinary();
     add_addresses();
   }
+  join_whole_registers(info_.bits64, flow_.effects);
   summarise();
   return std::move(flow_);
 }
@@ -163,7 +165,9 @@ void FlowMaker::ordinary() {
     const bool part_of_vector =
         vector && !reads(o) && !constant &&
         (!bytewise || (mnemonic() == ZYDIS_MNEMONIC_MOVSS || mnemonic() == ZYDIS_MNEMONIC_MOVSD));
-    if (conditional || part_of_vector) {
+    // The debug registers are one place, and LMSW loads four bits of CR0.
+    const bool part_of_place = to->first == place::kDebug || mnemonic() == ZYDIS_MNEMONIC_LMSW;
+    if (conditional || part_of_vector || part_of_place) {
       lanes.push_back(o.type == ZYDIS_OPERAND_TYPE_MEMORY ? kLoads : *to);
     }
     effect({*to}, std::move(lanes), std::move(all));

@@ -9,8 +9,9 @@ namespace citcat::flow {
 /// FXSAVE and FXRSTOR, and the part of XSAVE that is the same (SDM vol. 1, 10.5.1).
 void FlowMaker::add_image(bool saves) {
   flow_.uses_stack = true;
-  const auto part = [&](PlaceRange range, unsigned offset) {
-    const ValueSpan memory = saves ? stores(offset, range.count) : loads(offset, range.count);
+  const auto part = [&](PlaceRange range, unsigned offset, unsigned bytes = 0) {
+    const unsigned count = bytes != 0 ? bytes : range.count;
+    const ValueSpan memory = saves ? stores(offset, count) : loads(offset, count);
     if (saves) {
       effect({memory}, {at_place(range)});
     } else {
@@ -19,10 +20,10 @@ void FlowMaker::add_image(bool saves) {
                                                     : std::vector<ValueSpan>{});
     }
   };
-  part(place::one(place::kFpuControl), 0);
+  part(place::one(place::kFpuControl), 0, 2);
   part({place::kFpuStatus, 2}, 2);
   part(place::one(place::kFpuTags), 4);
-  part(place::one(place::kMxcsr), 24);
+  part(place::one(place::kMxcsr), 24, 4);
   for (unsigned i = 0; i < 8; ++i) part(place::stack(i), 32 + 16 * i);
   for (unsigned i = 0; i < (info_.bits64 ? 16u : 8u); ++i) part(place::vector(i), 160 + 16 * i);
 }
@@ -36,6 +37,11 @@ bool FlowMaker::special_system() {
   const ValueSpan fs = at_place(place::segment(kFs)), gs = at_place(place::segment(kGs));
   const ValueSpan msrs = at_place(place::one(place::kMsrs));
   switch (info_.kind) {
+    case InstructionClass::clts: {
+      const ValueSpan cr0 = at_place(place::one(place::kControl));
+      effect({cr0}, {cr0});
+      return true;
+    }
     case InstructionClass::fxsave:
     case InstructionClass::xsave:
       add_image(true);

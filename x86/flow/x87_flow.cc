@@ -87,7 +87,7 @@ void X87Flow::arithmetic_of_memory() {
   }
 }
 
-void X87Flow::initialise() { constant(in_place({place::kFpuStatus, 5})); }
+void X87Flow::initialise() { constant(in_place({place::kFpuStatus, 4})); }
 
 void X87Flow::save_image(unsigned begin, bool with_registers) {
   const auto bytes = [](unsigned first, unsigned count) {
@@ -95,9 +95,9 @@ void X87Flow::save_image(unsigned begin, bool with_registers) {
                      static_cast<std::uint16_t>(count)};
   };
   const unsigned step = begin == 14 ? 2 : 4;
-  copy(bytes(0, 1), in_place(place::one(place::kFpuControl)));
+  copy(bytes(0, 2), in_place(place::one(place::kFpuControl)));
   copy(bytes(step, 2), in_place({place::kFpuStatus, 2}));
-  copy(bytes(2 * step, 1), in_place(place::one(place::kFpuTags)));
+  copy(bytes(2 * step, 2), in_place(place::one(place::kFpuTags)));
   if (!with_registers) return;
   for (unsigned i = 0; i < 8; ++i) copy(bytes(begin + 10 * i, 10), st(i));
   initialise();

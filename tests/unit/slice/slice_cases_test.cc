@@ -169,6 +169,117 @@ TEST_F(SliceOfReturns, IretToVirtual8086ModeTakesSegmentsFromItsFrame) {
   tried.expect(tried.query({place::segment(citcat::kFs)}), fs, {kFs}, {static_cast<int>(kA), kEsp});
 }
 
+// ---- registers that are one place, whatever their size
+
+class SliceOfWholeRegisters : public SliceOfReturns {
+ protected:
+  using Bytes = std::set<std::uint64_t>;
+  static constexpr std::uint64_t kSelector = kSs;  // 23h
+  const Bytes selector{kSelector, kSelector + 1};
+  static Bytes dword_of(std::uint64_t a) { return {a, a + 1, a + 2, a + 3}; }
+
+  Bytes of(SmallRun& tried, PlaceRange places) const {
+    return SmallRun::image_bytes(tried.slice(tried.query({places})));
+  }
+  Bytes of(SmallRun& tried, std::uint32_t address) const {
+    return SmallRun::image_bytes(tried.slice(tried.memory(address, 1)));
+  }
+  /// mov REGISTER,[address]
+  void load(int number, std::uint64_t address) {
+    guest.add({0x8b, 0x05 | number << 3}, {static_cast<std::uint32_t>(address)});
+  }
+};
+
+TEST_F(SliceOfWholeRegisters, ASegmentRegisterIsMadeOfAllOfItsSelector) {
+  load(kEax, kSelector);
+  guest.add({0x8e, 0xd8});                                           // mov ds,eax
+  guest.add({0x8e, 0x25}, {static_cast<std::uint32_t>(kSelector)});  // mov fs,[selector]
+  guest.add({0xff, 0x35}, {static_cast<std::uint32_t>(kSelector)});  // push [selector]
+  guest.add({0x07});                                                 // pop es
+  guest.add({0x90});
+  SmallRun tried = run(5);
+  EXPECT_EQ(of(tried, place::segment(citcat::kDs)), selector);
+  EXPECT_EQ(of(tried, place::segment(citcat::kFs)), selector);
+  EXPECT_EQ(of(tried, place::segment(citcat::kEs)), selector);
+}
+
+TEST_F(SliceOfWholeRegisters, EachByteOfASelectorIsMadeOfTheSegmentRegister) {
+  guest.add({0x8e, 0x25}, {static_cast<std::uint32_t>(kSelector)});  // mov fs,[selector]
+  load(kEcx, kA);
+  guest.add({0x8c, 0xe1});        // mov ecx,fs
+  guest.add({0x8c, 0x25}, {kC});  // mov [c],fs
+  guest.add({0x68}, {0});         // push 0
+  guest.add({0x0f, 0xa0});        // push fs
+  guest.add({0x5a});              // pop edx
+  guest.add({0x90});
+  SmallRun tried = run(7);
+  for (const unsigned byte : {0u, 1u}) {
+    EXPECT_EQ(of(tried, place::gpr(kEcx, byte, 1)), selector) << byte;
+    EXPECT_EQ(of(tried, place::gpr(kEdx, byte, 1)), selector) << byte;
+    EXPECT_EQ(of(tried, kC + byte), selector) << byte;
+  }
+  EXPECT_EQ(of(tried, place::gpr(kEcx, 2, 2)), Bytes{});
+}
+
+TEST_F(SliceOfWholeRegisters, AFarCallPushesAllOfItsSelector) {
+  guest.add({0x9a}, {0x15000});
+  guest.put(PagedGuest::kMain + 5, {0x08, 0});
+  guest.put(0x15000, {0x90, 0x90});
+  SmallRun tried = run(1);
+  for (const std::uint32_t byte : {0u, 1u}) {
+    const Slice slice = tried.slice(tried.memory(PagedGuest::kStack - 4 + byte, 1));
+    EXPECT_TRUE(SmallRun::names_register(slice, "cs")) << byte;
+  }
+}
+
+TEST_F(SliceOfWholeRegisters, ControlAndDebugRegistersAreMadeOfAllThatIsMoved) {
+  load(kEax, kA);
+  guest.add({0x0f, 0x22, 0xd0});  // mov cr2,eax
+  guest.add({0x0f, 0x20, 0xd1});  // mov ecx,cr2
+  load(kEax, kB);
+  guest.add({0x0f, 0x23, 0xc0});  // mov dr0,eax
+  guest.add({0x31, 0xc0});        // xor eax,eax
+  guest.add({0x0f, 0x23, 0xc8});  // mov dr1,eax
+  guest.add({0x0f, 0x21, 0xc2});  // mov edx,dr0
+  guest.add({0x90});
+  SmallRun tried = run(8);
+  EXPECT_EQ(of(tried, place::one(place::kControl + 1)), dword_of(kA));
+  EXPECT_EQ(of(tried, place::gpr(kEcx, 3, 1)), dword_of(kA));
+  EXPECT_EQ(of(tried, place::gpr(kEdx, 0, 1)), dword_of(kB));
+}
+
+TEST_F(SliceOfWholeRegisters, ClearingTaskSwitchedKeepsWhatCr0WasMadeOf) {
+  guest.add({0x0f, 0x20, 0xc0});  // mov eax,cr0
+  guest.add({0x0f, 0x22, 0xc0});  // mov cr0,eax
+  guest.add({0x0f, 0x01, 0xf0});  // lmsw ax
+  guest.add({0x0f, 0x06});        // clts
+  guest.add({0x90});
+  SmallRun tried = run(4);
+  const Slice slice = tried.slice(tried.query({place::one(place::kControl)}));
+  ASSERT_EQ(slice.steps.size(), 4u);
+  EXPECT_TRUE(slice.steps[1].reads[place::kControl]);
+  EXPECT_TRUE(SmallRun::names_register(slice, "cr0"));
+}
+
+TEST_F(SliceOfWholeRegisters, TheControlWordsOfTheFpuHaveAllOfTheirBytes) {
+  constexpr std::uint32_t kImage = 0x16000;
+  guest.put_word(kA, 0x037f);
+  guest.put_word(kB, 0x1f80);
+  guest.recording.initial.cr4 |= 0x200;        // OSFXSR
+  guest.add({0xd9, 0x2d}, {kA});               // fldcw
+  guest.add({0x0f, 0xae, 0x15}, {kB});         // ldmxcsr
+  guest.add({0x0f, 0xae, 0x05}, {kImage});     // fxsave
+  guest.add({0xdd, 0x35}, {kC});               // fnsave, which sets what has no MXCSR
+  guest.add({0x0f, 0xae, 0x1d}, {kC + 0x80});  // stmxcsr
+  guest.add({0x90});
+  SmallRun tried = run(5);
+  const Bytes word{kA, kA + 1};
+  EXPECT_EQ(of(tried, kImage + 1), word);
+  EXPECT_EQ(of(tried, kC + 1), word);
+  EXPECT_EQ(of(tried, kImage + 25), dword_of(kB));
+  EXPECT_EQ(of(tried, kC + 0x81), dword_of(kB));
+}
+
 class SliceOfLongMode : public LongModeGuest {
  protected:
   std::string archive() const {
