@@ -34,11 +34,11 @@ void* RowCollector::code(const tools::StaticBlock& block) {
 }
 
 /// Finds the number of the context that runs.
-void RowCollector::look_at(const tools::Context& context) {
-  if (!is_stale_ && context.level() == level_) [[likely]]
+void RowCollector::look_at(const tools::Context& context, std::uint32_t level) {
+  if (!is_stale_ && level == level_) [[likely]]
     return;
   is_stale_ = false;
-  level_ = context.level();
+  level_ = level;
   address_space_ = context.address_space();
   context_ = contexts_.number(names_.process(context), level_);
   is_wanted_ = filter_.has(contexts_[context_]);
@@ -215,10 +215,23 @@ void RowCollector::add_delivery(const tools::MachineEvent& event) {
   rows_.events.push_back(row);
 }
 
-void RowCollector::add_system(const tools::MachineEvent& event, const char* kind, bool has_value) {
-  if (needs_.system) {
-    rows_.system.push_back({event.position, kind, event.value, has_value, context_});
-  }
+/// In the process and at the level before the event, which the context has left by now.
+void RowCollector::add_system(const tools::MachineEvent& event, const char* kind,
+                              const tools::Context& context) {
+  using Kind = tools::MachineEvent::Kind;
+  if (!needs_.system) return;
+  const bool loads = event.kind == Kind::address_space;
+  if (loads) loaded_ = {event.position, event.before};
+  const bool is_told = loads || event.kind == Kind::cache_flushed;
+  const std::uint32_t level = is_told ? context.level_within() : event.level;
+  // An IRET to another task has loaded its page tables before it is told.
+  const AddressSpaceId space =
+      loaded_ && loaded_->first == event.position ? loaded_->second : context.address_space();
+  // The event may have given the process another name by now.
+  const bool is_known = process_before_ != nullptr && address_space_before_ == space;
+  rows_.system.push_back(
+      {event.position, kind, event.value, loads,
+       contexts_.number(is_known ? *process_before_ : names_.process_of(space), level)});
 }
 
 void RowCollector::add_system_call(const tools::MachineEvent& event) {
@@ -236,11 +249,10 @@ void RowCollector::end_system_call(const tools::MachineEvent& event) {
 
 void RowCollector::event(const tools::MachineEvent& event, const tools::Context& context) {
   using Kind = tools::MachineEvent::Kind;
-  // What has returned by now does not have its level yet; that of a fast call is the kernel's.
-  const bool is_before = event.kind == Kind::delivered || event.kind == Kind::port_read ||
-                         event.kind == Kind::port_write || event.kind == Kind::halted ||
-                         event.kind == Kind::shutdown || event.kind == Kind::cache_flushed;
-  if (is_before) look_at(context);
+  const bool is_within =
+      event.kind == Kind::port_read || event.kind == Kind::port_write || event.kind == Kind::halted;
+  if (is_within) look_at(context, context.level_within());
+  if (event.kind == Kind::delivered || event.kind == Kind::shutdown) look_at(context);
   if (calls_) calls_->event(event, context);
   switch (event.kind) {
     case Kind::delivered:
@@ -258,19 +270,19 @@ void RowCollector::event(const tools::MachineEvent& event, const tools::Context&
       }
       break;
     case Kind::returned:
-      add_system(event, "return from interrupt", false);
+      add_system(event, "return from interrupt", context);
       break;
     case Kind::fast_call:
-      add_system(event, event.value == 1 ? "SYSCALL" : "SYSENTER", false);
+      add_system(event, event.value == 1 ? "SYSCALL" : "SYSENTER", context);
       break;
     case Kind::fast_return:
-      add_system(event, event.value == 1 ? "SYSRET" : "SYSEXIT", false);
+      add_system(event, event.value == 1 ? "SYSRET" : "SYSEXIT", context);
       break;
     case Kind::address_space:
-      add_system(event, "load of CR3 or CR0", true);
+      add_system(event, "load of CR3 or CR0", context);
       break;
     case Kind::cache_flushed:
-      add_system(event, event.value != 0 ? "WBINVD" : "INVD", false);
+      add_system(event, event.value != 0 ? "WBINVD" : "INVD", context);
       break;
     case Kind::port_read:
     case Kind::port_write:
@@ -295,6 +307,10 @@ void RowCollector::event(const tools::MachineEvent& event, const tools::Context&
       break;
   }
   is_stale_ = true;
+  if (needs_.system) {
+    address_space_before_ = context.address_space();
+    process_before_ = contexts_.name(names_.process(context));
+  }
   if (event.position.instruction >= checked_at_) [[unlikely]]
     require_memory();
 }

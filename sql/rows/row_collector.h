@@ -44,7 +44,8 @@ class RowCollector final : public tools::Tool {
   void report(tools::Report&) const override {}
 
  private:
-  void look_at(const tools::Context& context);
+  void look_at(const tools::Context& context) { look_at(context, context.level()); }
+  void look_at(const tools::Context& context, std::uint32_t level);
   bool overlaps(const CodePiece& code) const;
   void add_instructions(const CodePiece& code, const tools::Execution& execution);
   void add_accesses(const tools::Execution& execution);
@@ -52,7 +53,8 @@ class RowCollector final : public tools::Tool {
   std::uint64_t& accesses_at(std::uint64_t position);
   void take_back(Position at);
   void add_delivery(const tools::MachineEvent& event);
-  void add_system(const tools::MachineEvent& event, const char* kind, bool has_value);
+  void add_system(const tools::MachineEvent& event, const char* kind,
+                  const tools::Context& context);
   void add_system_call(const tools::MachineEvent& event);
   void end_system_call(const tools::MachineEvent& event);
   void executed(std::uint64_t first, std::uint64_t count);
@@ -74,10 +76,14 @@ class RowCollector final : public tools::Tool {
   Position behind_;                                  ///< what was told last
   std::map<std::uint64_t, std::size_t> open_calls_;  ///< rows of system calls, by their numbers
   std::map<std::pair<AddressSpaceId, const std::string*>, std::size_t> process_rows_;
-  std::optional<std::size_t> running_;  ///< row of the process that ran last
-  std::uint64_t checked_at_ = 0;        ///< instruction at which memory was looked at
-  std::uint64_t accessed_at_ = 0;       ///< position of the last accesses that were counted
-  std::uint64_t accesses_there_ = 0;    ///< how many there were
+  std::optional<std::size_t> running_;       ///< row of the process that ran last
+  AddressSpaceId address_space_before_ = 0;  ///< of the process after the last event
+  const std::string* process_before_ = nullptr;
+  /// The last load of page tables: where, and which ones were there before.
+  std::optional<std::pair<Position, AddressSpaceId>> loaded_;
+  std::uint64_t checked_at_ = 0;      ///< instruction at which memory was looked at
+  std::uint64_t accessed_at_ = 0;     ///< position of the last accesses that were counted
+  std::uint64_t accesses_there_ = 0;  ///< how many there were
 };
 
 }  // namespace citcat::sql

@@ -60,6 +60,9 @@ class Context {
   static AddressSpaceId without_user_tables(AddressSpaceId cr3) { return cr3 & ~kUserTables; }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
+  /// The same for what happens within an instruction that is not told yet, and may be the first one
+  /// at its level.
+  std::uint32_t level_within() const { return level_ == kUnknownLevel ? machine_level() : level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
   const Open* open() const { return open_.get(); }
   /// The vector of the innermost that is an interrupt from outside, NMI or SMI.

@@ -205,6 +205,7 @@ struct MachineEvent {
   std::uint32_t size = 0;
   std::uint64_t value = 0;
   AddressSpaceId before = 0;         ///< of address_space: CR3 until then
+  std::uint32_t level = 0;           ///< of returned, fast_call and fast_return: before it
   const SystemCall* call = nullptr;  ///< tools/guest/system_call.h; valid while it is told
   std::uint64_t number = 0;          ///< of the call: tells those apart that are open at once
   PhysAddr physical;

@@ -444,22 +444,29 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
 
 /// The context after an instruction.
 void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
+  const auto event_of = [&](MachineEvent::Kind kind) {
+    MachineEvent event = event_at(kind, now);
+    event.level = context_.level();
+    return event;
+  };
   switch (e.info->kind) {
     case InstructionClass::iret:
-    case InstructionClass::rsm:
+    case InstructionClass::rsm: {
+      const MachineEvent event = event_of(MachineEvent::Kind::returned);
       context_.returned();
-      return tell_event(event_at(MachineEvent::Kind::returned, now));
+      return tell_event(event);
+    }
     case InstructionClass::sysenter:
     case InstructionClass::syscall: {
+      MachineEvent event = event_of(MachineEvent::Kind::fast_call);
       context_.fast_call(e.info->kind == InstructionClass::syscall);
-      MachineEvent event = event_at(MachineEvent::Kind::fast_call, now);
       event.value = e.info->kind == InstructionClass::syscall ? 1 : 0;
       return tell_event(event);
     }
     case InstructionClass::sysexit:
     case InstructionClass::sysret: {
+      MachineEvent event = event_of(MachineEvent::Kind::fast_return);
       context_.fast_returned();
-      MachineEvent event = event_at(MachineEvent::Kind::fast_return, now);
       event.value = e.info->kind == InstructionClass::sysret ? 1 : 0;
       return tell_event(event);
     }

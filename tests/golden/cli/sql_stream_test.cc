@@ -297,6 +297,25 @@ TEST_P(SqlStream, EventsAndPortsAreThoseOfTheStream) {
             handlers);
 }
 
+TEST_P(SqlStream, SystemEventsHaveTheLevelAndTheProcessBeforeThem) {
+  Rows levels;
+  const Rows all = ask("select position, level from system WHERE and level is not null");
+  std::size_t known = 0;
+  for (const auto& row : all) {
+    const auto at =
+        std::find_if(stream_.instructions.begin(), stream_.instructions.end(),
+                     [&](const auto& i) { return sql_number(i.position) == row.at(0); });
+    if (at == stream_.instructions.end()) continue;
+    ++known;
+    EXPECT_EQ(row.at(1), std::to_string(at->level)) << row.at(0);
+  }
+  EXPECT_EQ(ask("select count(*) from system WHERE"), (Rows{{std::to_string(known)}}));
+  // A load of page tables is told before its instruction, which has the new ones.
+  EXPECT_EQ(ask("select s.position, s.kind, s.process, i.process from system s join instructions i "
+                "using (position) WHERE and s.process != i.process and kind not like 'load%'"),
+            Rows{});
+}
+
 INSTANTIATE_TEST_SUITE_P(Captures, SqlStream,
                          ::testing::Values(StreamCase{"lin_procs_small"},
                                            StreamCase{"lin_kentry_tiny"},
