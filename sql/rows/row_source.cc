@@ -54,6 +54,7 @@ RowSource::~RowSource() = default;
 
 void RowSource::begin_statement() {
   needs_ = {};
+  passes_ = 0;
   recent_.clear();
   pass_.reset();
 }
@@ -81,8 +82,10 @@ void RowSource::begin_pass(std::uint64_t from, const RowFilter& filter) {
   recent_.clear();
   RowFilter all;
   all.positions = filter.positions;
-  // The last stretch may have to go on for another reader.
-  const bool alone = readers_ <= 1;
+  // Who comes again for other positions joins the rows of another table, and is going to come for
+  // each of them: the pass goes on from one to the next. So it does for another reader.
+  const bool joins = passes_++ != 0 && end_of(filter) != kNoEnd;
+  const bool alone = readers_ <= 1 && !joins;
   if (!alone) all.positions = {};
   pass_ = std::make_shared<RowPass>(symbols_, contexts_, alone ? filter : all);
   const std::uint64_t to = end_of(all);
@@ -99,7 +102,7 @@ void RowSource::begin_pass(std::uint64_t from, const RowFilter& filter) {
   options.check = options_.check && comparable && !options.start;
   options.checkpoints = &checkpoints_;
   if (options.check) {
-    verify(to);
+    verify(joins ? end_of(filter) : to);
     if (verified_) options.verified = &*verified_;
   }
   options.progress = options_.progress;
@@ -140,6 +143,18 @@ std::shared_ptr<const Stretch> RowSource::next_stretch() {
   return stretch;
 }
 
+/// A checkpoint lies between the pass and the instruction, more than a stretch ahead.
+bool RowSource::starts_nearer(std::uint64_t instruction, const RowFilter& filter) const {
+  const std::uint64_t end = end_of(filter);
+  const std::uint64_t now = pass_->session().position().instruction;
+  if (!options_.use_checkpoints || needs_.process_names || end == kNoEnd || end <= instruction ||
+      instruction < now + kStretch) {
+    return false;
+  }
+  const auto start = checkpoints_.start_for({instruction, end});
+  return start && start->instruction > now + kStretch;
+}
+
 std::shared_ptr<const Stretch> RowSource::stretch_at(std::uint64_t instruction,
                                                      const RowFilter& filter) {
   if (pass_ != nullptr) {
@@ -157,7 +172,8 @@ std::shared_ptr<const Stretch> RowSource::stretch_at(std::uint64_t instruction,
     }
   }
   const bool is_behind = pass_ == nullptr || instruction < pass_->from ||
-                         (!recent_.empty() && instruction < recent_.back()->to);
+                         (!recent_.empty() && instruction < recent_.back()->to) ||
+                         starts_nearer(instruction, filter);
   if (is_behind) begin_pass(instruction, filter);
   for (;;) {
     std::shared_ptr<const Stretch> stretch = next_stretch();

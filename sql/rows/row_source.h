@@ -99,6 +99,7 @@ class RowSource {
 
  private:
   void begin_pass(std::uint64_t from, const RowFilter& filter);
+  bool starts_nearer(std::uint64_t instruction, const RowFilter& filter) const;
   void verify(std::uint64_t to);
   void note(const ReplayReport& report, std::optional<std::uint64_t> differs_before);
   std::shared_ptr<const Stretch> next_stretch();
@@ -110,6 +111,7 @@ class RowSource {
   ContextTable contexts_;
   RowNeeds needs_;
   std::uint32_t readers_ = 0;
+  std::uint32_t passes_ = 0;       ///< that the statement has begun
   std::shared_ptr<RowPass> pass_;  ///< that reads stretches
   std::deque<std::shared_ptr<const Stretch>> recent_;
   std::shared_ptr<const WholeRun> whole_;
