@@ -53,7 +53,13 @@ Json Adapter::set_instruction_breakpoints(const Arguments& arguments) {
 
 Json Adapter::set_data_breakpoints(const Arguments& arguments) {
   debuggee(0);
-  Json answer = breakpoints_.set_data(arguments);
+  Json answer = breakpoints_.set_data(arguments, [this](LinearAddr at, std::uint32_t size) {
+    return std::any_of(machine_.processors.begin(), machine_.processors.end(),
+                       [&](const OpenedMachine::Processor& p) {
+                         const DebugTarget& target = p.debuggee->target();
+                         return target.is_mapped(target.address(at.value), size);
+                       });
+  });
   put_breakpoints();
   return {{"breakpoints", std::move(answer)}};
 }

@@ -99,7 +99,8 @@ Json Breakpoints::set_instructions(const Arguments& arguments) {
   return answer;
 }
 
-Json Breakpoints::set_data(const Arguments& arguments) {
+Json Breakpoints::set_data(const Arguments& arguments,
+                           const std::function<bool(LinearAddr, std::uint32_t)>& is_mapped) {
   Set& set = begin_set("data", "data breakpoint");
   Json answer = Json::array();
   arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
@@ -116,8 +117,13 @@ Json Breakpoints::set_data(const Arguments& arguments) {
     if (type == "read") kind = StopKind::read_watchpoint;
     if (type == "readWrite") kind = StopKind::access_watchpoint;
     const int number = ++last_;
-    set.stops.push_back({kind, LinearAddr{at}, static_cast<std::uint32_t>(bytes), number});
-    answer.push_back({{"id", number}, {"verified", true}});
+    const auto size = static_cast<std::uint32_t>(bytes);
+    set.stops.push_back({kind, LinearAddr{at}, size, number});
+    answer.push_back(is_mapped(LinearAddr{at}, size)
+                         ? Json{{"id", number}, {"verified", true}}
+                         : refused(number,
+                                   "nothing is mapped there now; what stores there is "
+                                   "found by moves that begin where something is"));
   });
   return answer;
 }

@@ -22,7 +22,9 @@ class Breakpoints {
   Json set_lines(const Arguments& arguments, const Debuggee& debuggee);
   Json set_functions(const Arguments& arguments, const Debuggee& debuggee);
   Json set_instructions(const Arguments& arguments);
-  Json set_data(const Arguments& arguments);
+  /// `is_mapped`: something lies at the address just now, and can be watched.
+  Json set_data(const Arguments& arguments,
+                const std::function<bool(LinearAddr, std::uint32_t)>& is_mapped);
 
   /// Puts those that there are into a target, in place of those that were there.
   void put_into(DebugTarget& target) const;

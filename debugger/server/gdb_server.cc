@@ -312,12 +312,22 @@ MachineMoveEnd GdbServer::moved(const Request& request) {
 void GdbServer::move(const Request& request) {
   if (request.thread != 0 && !is_thread(request.thread))
     return refuse("there is no such processor");
+  if (request.kind == Kind::go_on || request.kind == Kind::go_back) tell_unmapped();
   const MachineMoveEnd end = moved(request);
   looked_at_ = moves_ = end.processor;
   if (end.end.why == MoveEnd::Why::end) {
     for (std::size_t p = 0; p < machine_.size(); ++p) tell_divergence(p);
   }
   send_stop(end);
+}
+
+/// Which watchpoints the move cannot meet, because nothing lies there yet.
+void GdbServer::tell_unmapped() {
+  for (const LinearAddr at : machine_.processor(moves_).unmapped_watchpoints()) {
+    send_text(fmt::format(
+        "watchpoint at {:#x}: nothing is mapped there now, so that this move cannot meet it\n",
+        at.value));
+  }
 }
 
 /// Why the run goes no further, where that is no regular end.

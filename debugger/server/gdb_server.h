@@ -49,6 +49,7 @@ class GdbServer {
   std::string thread_text(std::size_t p) const;
   std::string register_hex(std::size_t number, const RegisterView& view) const;
   MachineMoveEnd moved(const Request& request);
+  void tell_unmapped();
   void tell_divergence(std::size_t p);
   void refuse(const std::string& reason) { connection_.send("E." + reason); }
 

@@ -90,6 +90,22 @@ void DebugTarget::remove(StopKind kind, LinearAddr address, std::uint32_t size) 
   std::erase(inserted_, Inserted{kind, address, size});
 }
 
+bool DebugTarget::is_mapped(LinearAddr address, std::size_t size) const {
+  bool all = true;
+  for_each_page(address, size,
+                [&](LinearAddr at, std::uint32_t) { return all = machine().find(at).has_value(); });
+  return all;
+}
+
+std::vector<LinearAddr> DebugTarget::unmapped_watchpoints() const {
+  std::vector<LinearAddr> addresses;
+  for (const Inserted& stop : inserted_) {
+    const bool watches = !is_breakpoint(stop.kind);
+    if (watches && !is_mapped(stop.address, stop.size)) addresses.push_back(stop.address);
+  }
+  return addresses;
+}
+
 DebugTarget::Lookout DebugTarget::lookout() const {
   Lookout lookout;
   for (const Inserted& stop : inserted_) {

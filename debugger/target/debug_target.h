@@ -72,6 +72,11 @@ class DebugTarget {
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove_all() { inserted_.clear(); }
   bool has_stops() const { return !inserted_.empty(); }
+  /// Something lies at all of these addresses just now: a move from here can meet a watchpoint of
+  /// them.
+  bool is_mapped(LinearAddr address, std::size_t size) const;
+  /// Addresses of watchpoints of which that is not so.
+  std::vector<LinearAddr> unmapped_watchpoints() const;
   /// The breakpoint at the instruction that is to run next.
   std::optional<MoveEnd> breakpoint_here() const;
 

@@ -145,6 +145,23 @@ TEST_F(DapCommand, DataBreakpointsFindWhoStored) {
   EXPECT_EQ(pc(editor), hex(Program::kStore));
 }
 
+TEST_F(DapCommand, ADataBreakpointWhereNothingIsMappedIsNotVerified) {
+  import_linux_sample("linux.citcat");
+  DapClient editor = client({"linux.citcat", "--unchecked", "--at", "10"});
+  begin(editor);
+  editor.body("configurationDone");
+  editor.event("stopped");
+  const auto set = [&](const char* id) {
+    return editor.body("setDataBreakpoints", {{"breakpoints", Json::array({{{"dataId", id}}})}})
+        .at("breakpoints")
+        .at(0);
+  };
+  EXPECT_EQ(set("0xc1c33a2c/4").at("verified"), true);
+  const Json refused = set("0x8048000/4");
+  EXPECT_EQ(refused.at("verified"), false);
+  EXPECT_TRUE(contains(refused.at("message").get<std::string>(), "nothing is mapped there"));
+}
+
 TEST_F(DapCommand, DataBreakpointsOfExpressionsAreWhereTheValueLies) {
   DapClient editor = client({"watched.citcat", "--unchecked"});
   run(editor, {{"recording", "watched.citcat"}});

@@ -84,6 +84,18 @@ monitor where
   EXPECT_TRUE(contains(output, "protected mode, level 3")) << output;
 }
 
+TEST_F(DebugCommand, SaysWhichWatchpointsAMoveCannotMeet) {
+  import_linux();
+  const std::string output = gdb("linux.citcat --at 10", R"(
+watch *(int*)0xc1c33a2c
+watch *(int*)0x8048000
+tbreak *$pc
+continue
+)");
+  EXPECT_TRUE(contains(output, "watchpoint at 0x8048000: nothing is mapped there now")) << output;
+  EXPECT_FALSE(contains(output, "watchpoint at 0xc1c33a2c")) << output;
+}
+
 TEST_F(DebugCommand, AFaultIsAStepToItsHandlerAndBack) {
   import_linux();
   const std::string output = gdb("linux.citcat --at 54144", R"(
