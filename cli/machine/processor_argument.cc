@@ -50,14 +50,17 @@ std::vector<std::string> names_of_processors(const std::string& recording) {
 
 std::string ProcessorArgument::name(const std::string& recording) const {
   if (!number) return recording;
-  if (const auto named = parse_recording_name(recording).number) {
-    if (*named == *number && names_processor_of_several(recording)) return recording;
+  const auto named = parse_recording_name(recording).number;
+  const bool several = named && names_processor_of_several(recording);
+  if (several && *named == *number) return recording;
+  if (several) {
     throw UsageError((said_.empty() ? "--processor " + std::to_string(*number) : said_) + ": " +
-                     recording + " names another processor, or recording, already");
+                     recording + " names another processor already");
   }
+  // A recording that has a number by itself is of one processor here.
   const std::string its = recording + "@" + std::to_string(*number);
-  if (recording == "-" || is_once_input(recording)) return its;
-  const std::optional<MachineFile> machine = find_machine(recording);
+  if (!named && (recording == "-" || is_once_input(recording))) return its;
+  const std::optional<MachineFile> machine = named ? std::nullopt : find_machine(recording);
   const std::size_t count = machine ? machine->processors() : 1;
   if (*number >= count) {
     throw UsageError("--processor " + std::to_string(*number) + ": " + recording + " has " +

@@ -170,7 +170,10 @@ class AskedRecording {
         symbols_(tools::known_symbols(placed_.file, arguments.symbols)) {
     sql::SourceOptions options;
     options.path = name;
-    options.processor = static_cast<unsigned>(parse_recording_name(name).number.value_or(0));
+    // Several recordings of one processor have numbers as well.
+    if (names_processor_of_several(name)) {
+      options.processor = static_cast<unsigned>(*parse_recording_name(name).number);
+    }
     options.placed_now = placed_.search.has_value();
     options.check = !arguments.unchecked;
     options.use_checkpoints = !arguments.from_start;

@@ -181,6 +181,17 @@ TEST_F(ReadableArchives, OfSeveralRecordingsAreShownOnOnePageAsFarAsItGoes) {
       << said_of_many;
 }
 
+TEST_F(ReadableArchives, OfSeveralRecordingsHaveOneProcessorEach) {
+  write_file(file("t.MOO"), test::moo_file("8086", nops(3, true, 0)));
+  good({"import", "t.MOO", "-o", "r.citcat"});
+  EXPECT_EQ(good({"sql", "r.citcat@2", "--csv", "select distinct processor from instructions"}),
+            "processor\n0\n");
+  EXPECT_EQ(good({"cat", "r.citcat@2", "--processor", "0"}), good({"cat", "r.citcat@2"}));
+  const ProcessResult other = run({"cat", "r.citcat@2", "--processor", "2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("r.citcat@2 has 1 processor, number 0"), std::string::npos) << other.err;
+}
+
 TEST_F(ReadableArchives, OfSeveralRecordingsAreToldAsSuchWhereOneIsTaken) {
   write_file(file("t.MOO"), test::moo_file("8086", nops(3, true, 0)));
   good({"import", "t.MOO", "-o", "r.citcat"});
