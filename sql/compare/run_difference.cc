@@ -80,6 +80,7 @@ ComparedInstruction compared_instruction(const PlainRun& run) {
 RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource& source_b,
                             std::uint64_t from_b) {
   RunDifference found;
+  std::optional<std::uint64_t> left_a, left_b;  // where a handler went another way
   {
     PlainRun a(source_a, from_a), b(source_b, from_b);
     while (!a.ended() && !b.ended()) {
@@ -89,9 +90,13 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
           break;
         }
         // Interrupts come when they come, and what a handler finds to do is its own.
-        if (a.in_interrupt() && b.in_interrupt()) ++found.handlers;
+        const bool both = a.in_interrupt() && b.in_interrupt();
+        if (both) left_a = a.position(), left_b = b.position();
         a.leave_interrupt();
         b.leave_interrupt();
+        // What never comes back from there may have gone wrong there.
+        found.differs = both && (a.ended() || b.ended());
+        if (both && !found.differs) ++found.handlers;
         continue;
       }
       found.last_a = ComparedInstruction{a.position(), a.instruction().linear, {}, {}, {}, 0};
@@ -100,8 +105,14 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
       a.advance();
       b.advance();
     }
-    if (!a.ended()) found.a = compared_instruction(a);
-    if (!b.ended()) found.b = compared_instruction(b);
+    const bool in_handler = found.differs && (a.ended() || b.ended());
+    if (in_handler) {
+      found.a = compared_instruction(PlainRun(source_a, *left_a));
+      found.b = compared_instruction(PlainRun(source_b, *left_b));
+    } else {
+      if (!a.ended()) found.a = compared_instruction(a);
+      if (!b.ended()) found.b = compared_instruction(b);
+    }
   }
   if (!found.differs || !found.last_a) return found;
   found.last_a = compared_instruction(PlainRun(source_a, found.last_a->position));

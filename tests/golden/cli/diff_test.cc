@@ -14,12 +14,15 @@ namespace {
 using Json = nlohmann::json;
 
 /// 1000: mov cx, [0500]; 1004: inc ax; 1005: loop 1004; 1007: hlt. The interrupt's handler is
-/// 2000: inc bx; 2001: iret.
+/// 2000: inc bx; 2001: iret. Where it reads a port it is another one: 2000: in al, 60; 2002: test
+/// al, al; 2004: jnz 2007; 2006: iret; 2007: hlt.
 class RunDifference : public CitcatTest {
  protected:
-  /// `loops`: what lies at 0500; `interrupt_after`: so many instructions, 0 for none.
-  void record(const std::string& name, int loops, int interrupt_after) const {
-    const int all = 2 + 2 * loops + (interrupt_after != 0 ? 2 : 0);
+  /// `loops`: what lies at 0500; `interrupt_after`: so many instructions, 0 for none; `port`: what
+  /// the handler reads, unless it reads nothing.
+  void record(const std::string& name, int loops, int interrupt_after, int port = -1) const {
+    const int in_handler = interrupt_after == 0 ? 0 : port < 0 ? 2 : 4;
+    const int all = port > 0 ? interrupt_after + in_handler : 2 + 2 * loops + in_handler;
     std::string csv = "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n";
     int seq = 0;
     const auto add = [&](int icount, const std::string& row) {
@@ -33,7 +36,12 @@ class RunDifference : public CitcatTest {
     if (interrupt_after != 0) {
       add(interrupt_after, "INTA,00000000,1,0,-,0,08");
       add(interrupt_after, "MEM_RD,00000020,4,f,-,0,00200000");
-      add(interrupt_after, "CODE_RD,00002000,4,f,-,0,43cf0000");
+      add(interrupt_after,
+          std::string("CODE_RD,00002000,4,f,-,0,") + (port < 0 ? "43cf0000" : "e46084c0"));
+      if (port >= 0) {
+        add(interrupt_after, "IO_RD,00000060,1,1,-,0,0" + std::to_string(port));
+        add(interrupt_after + 2, "CODE_RD,00002004,4,f,-,0,7501cff4");
+      }
     }
     add(all - 1, "HALT,00000000,0,0,-,0,");
     write_file(file("bus.csv"), csv);
@@ -112,6 +120,25 @@ TEST_F(RunDifference, PartsWhereTheOneGoesOnAndTheOtherDoesNot) {
   EXPECT_EQ(
       json({"diff", "a.citcat", "b.citcat", "--from-a", "9", "--from-b", "3"}, 0).at("compared"),
       5);
+}
+
+/// A handler that takes another way and comes back is left out; one that does not has parted.
+TEST_F(RunDifference, PartsInAHandlerThatOneDoesNotComeBackFrom) {
+  record("back.citcat", 5, 3, 0);
+  record("stays.citcat", 5, 3, 1);
+  for (const bool swapped : {false, true}) {
+    const char* const stays = swapped ? "b" : "a";
+    const char* const back = swapped ? "a" : "b";
+    const Json found = swapped ? json({"diff", "back.citcat", "stays.citcat"}, 1)
+                               : json({"diff", "stays.citcat", "back.citcat"}, 1);
+    EXPECT_EQ(found.at("verdict"), "differ");
+    EXPECT_EQ(found.at("handlers"), 0);
+    EXPECT_EQ(found.at("position"), 6);
+    EXPECT_EQ(found.at(stays).at("address"), "00002007");
+    EXPECT_EQ(found.at(back).at("address"), "00002006");
+    EXPECT_EQ(found.at("last").at("a").at("address"), "00002004");
+    EXPECT_EQ(found.at("registers").at(0).at("name"), "eax");
+  }
 }
 
 TEST_F(RunDifference, LogsOfEmulatorsAreRead) {
