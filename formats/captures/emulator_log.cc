@@ -42,6 +42,21 @@ LoggedAddress qemu_execlog_address(std::string_view line) {
   return text.starts_with("0x") ? hexadecimal_number(text) : std::nullopt;
 }
 
+/// Third: its first four bytes, the first one lowest. The number has no leading zeros.
+std::vector<std::uint8_t> qemu_execlog_bytes(std::string_view line) {
+  constexpr int kBytes = 4;
+  const std::size_t second = line.find(',', line.find(',') + 1);
+  if (second == std::string_view::npos) return {};
+  const std::size_t third = std::min(line.find(',', second + 1), line.size());
+  const LoggedAddress opcode =
+      hexadecimal_number(trimmed(line.substr(second + 1, third - second - 1)));
+  std::vector<std::uint8_t> bytes;
+  for (int i = 0; opcode && i < kBytes; ++i) {
+    bytes.push_back(static_cast<std::uint8_t>(*opcode >> 8 * i));
+  }
+  return bytes;
+}
+
 /// "(0).[16893] [0x0000fffffff0] f000:fff0 (unk. ctxt): jmpf 0xf000:e05b ; ea5be000f0": the offset
 /// after CS (Bochs, bx_debug/dbg_main.cc, `trace on`).
 LoggedAddress bochs_address(std::string_view line) {
@@ -54,6 +69,20 @@ LoggedAddress bochs_address(std::string_view line) {
   if (!hexadecimal_number(line.substr(bracket + 2, colon - bracket - 2))) return std::nullopt;
   const std::size_t end = std::min(line.find(' ', colon), line.size());
   return hexadecimal_number(line.substr(colon + 1, end - colon - 1));
+}
+
+/// After the last semicolon: all of them, in the order of addresses.
+std::vector<std::uint8_t> bochs_bytes(std::string_view line) {
+  const std::size_t semicolon = line.rfind("; ");
+  if (semicolon == std::string_view::npos) return {};
+  const std::string_view digits = trimmed(line.substr(semicolon + 2));
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t i = 0; i + 2 <= digits.size(); i += 2) {
+    const LoggedAddress byte = hexadecimal_number(digits.substr(i, 2));
+    if (!byte) return {};
+    bytes.push_back(static_cast<std::uint8_t>(*byte));
+  }
+  return bytes;
 }
 
 /// "FFFF0: jmp F000:E05B": the address before the first colon, of at least four digits (MAME,
@@ -79,11 +108,12 @@ const LogForm* form_named(const std::string& name) {
 
 const std::vector<LogForm>& log_forms() {
   static const std::vector<LogForm> forms{
-      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, false, true,
+      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, nullptr, false, true,
        "nochain: else QEMU goes from block to block without a line"},
-      {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address},
-      {"bochs", "Bochs, trace on", bochs_address, true},
-      {"mame", "MAME, trace", mame_address, false, false, "noloop: else loops are left out"},
+      {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address, qemu_execlog_bytes},
+      {"bochs", "Bochs, trace on", bochs_address, bochs_bytes, true},
+      {"mame", "MAME, trace", mame_address, nullptr, false, false,
+       "noloop: else loops are left out"},
   };
   return forms;
 }
@@ -124,7 +154,8 @@ bool EmulatorLog::next(EmulatorLogEntry& entry) {
   while (next_line(line)) {
     const LoggedAddress address = form_->address(line);
     if (!address) continue;
-    entry = {taken_, *address, std::string(line)};
+    entry = {taken_, *address, std::string(line),
+             form_->bytes != nullptr ? form_->bytes(line) : std::vector<std::uint8_t>()};
     has_entries_ = true;
     return true;
   }

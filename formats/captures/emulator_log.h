@@ -17,6 +17,8 @@ struct EmulatorLogEntry {
   std::uint64_t line = 0;
   std::uint64_t at = 0;  ///< linear address, or offset in CS (LogForm::offsets)
   std::string text;      ///< the line itself
+  /// The first bytes of the instruction, as many as are told; there may be more than it has.
+  std::vector<std::uint8_t> bytes = {};
 };
 
 /// How a log is written.
@@ -25,6 +27,8 @@ struct LogForm {
   const char* meaning;
   /// The address in a line; nullopt where the line is about something else.
   std::optional<std::uint64_t> (*address)(std::string_view line);
+  /// The bytes in a line; null: no line tells them.
+  std::vector<std::uint8_t> (*bytes)(std::string_view line) = nullptr;
   bool offsets = false;  ///< addresses are offsets in CS
   bool blocks = false;   ///< an entry may stand for the instructions after it, too
   /// Options with which the emulator leaves nothing out of its log; null: none are needed.

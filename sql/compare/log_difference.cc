@@ -14,6 +14,16 @@ std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
   return form.offsets ? i.offset : i.linear.value;
 }
 
+/// The run executes the entry next. A log may tell the beginning of an instruction, and whatever
+/// follows it.
+bool executes(const PlainRun& run, const EmulatorLogEntry& entry, const LogForm& form) {
+  if (address_of(run, form) != entry.at) return false;
+  const DecodedInstruction& info = run.instruction().info;
+  const std::size_t told = std::min<std::size_t>(entry.bytes.size(), info.length);
+  return std::equal(entry.bytes.begin(), entry.bytes.begin() + static_cast<std::ptrdiff_t>(told),
+                    info.bytes.begin());
+}
+
 /// Where the run may be after an entry of the log.
 struct LogPlace {
   PlainRun run;
@@ -45,16 +55,17 @@ LogPlace behind_entry(PlainRun run, const LogForm& form) {
 /// after instructions that lie one after the other; or after a handler that the log does not
 /// have. A block may end before the entry or go on with it, to come back to it by a jump: then
 /// there are two places. Where there is none, `place` is where the run and the log part.
-bool follow(LogPlace& place, std::uint64_t entry, const LogForm& form, std::vector<LogPlace>& to) {
+bool follow(LogPlace& place, const EmulatorLogEntry& entry, const LogForm& form,
+            std::vector<LogPlace>& to) {
   PlainRun& run = place.run;
   // Some logs have an entry for each iteration of a REP.
-  if (place.repeated == entry && (run.ended() || address_of(run, form) != entry)) {
+  if (place.repeated == entry.at && (run.ended() || address_of(run, form) != entry.at)) {
     to.push_back(place);
     return false;
   }
   while (!run.ended()) {
     const bool goes_on = place.next == address_of(run, form);
-    if (address_of(run, form) == entry) {
+    if (executes(run, entry, form)) {
       to.push_back(behind_entry(run, form));
       if (!goes_on) break;
     }
@@ -90,7 +101,7 @@ LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorLog& 
   while (more) {
     std::vector<LogPlace> to;
     bool goes_on = false;
-    for (LogPlace& place : places) goes_on |= follow(place, entry.at, log.form(), to);
+    for (LogPlace& place : places) goes_on |= follow(place, entry, log.form(), to);
     if (to.empty()) break;
     std::vector<LogPlace> different;
     for (const LogPlace& place : to) {

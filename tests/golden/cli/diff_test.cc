@@ -185,6 +185,27 @@ TEST_F(RunDifference, LogsOfEmulatorsAreRead) {
   }
 }
 
+/// Another instruction may lie at the same address.
+TEST_F(RunDifference, BytesOfALogAreCompared) {
+  record("r.citcat", 3, 0);
+  const std::string execlog = "0, 0x1000, 0x5000e8b, \"movw\"\n0, 0x1004, 0x40, \"incw\"\n";
+  const std::string bochs =
+      "(0).[1] [0x000000001000] 0000:1000 (unk. ctxt): mov cx, [0500] ; 8b0e0005\n"
+      "(0).[2] [0x000000001004] 0000:1004 (unk. ctxt): inc ax ; 40\n";
+  for (const std::string& log : {execlog, bochs}) {
+    write_file(file("log"), log);
+    EXPECT_EQ(json({"compare", "r.citcat", "log"}, 0).at("compared"), 2) << log;
+    std::string other = log;
+    const std::size_t at = log == bochs ? log.rfind("40") : log.rfind("0x40") + 2;
+    other.replace(at, 2, "48");
+    write_file(file("log"), other);
+    const Json found = json({"compare", "r.citcat", "log"}, 1);
+    EXPECT_EQ(found.at("verdict"), "differ") << log;
+    EXPECT_EQ(found.at("a").at("address"), "00001004") << log;
+    EXPECT_EQ(found.at("b").at("address"), "00001004") << log;
+  }
+}
+
 /// Those that QEMU and Bochs wrote of one boot sector (tests/golden/logs).
 TEST_F(RunDifference, LogsThatEmulatorsWroteAreRead) {
   const std::string logs = CITCAT_SOURCE_DIR "/tests/golden/logs/";
