@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "cli/record/emulator_command.h"
@@ -131,6 +132,8 @@ class LiveMachine {
       is_small_ |=
           value.find("microvm") != std::string::npos || value.find("isapc") != std::string::npos;
     }
+    if (option.name == "device" && value.starts_with("floppy,"))
+      floppies_.insert(OptionValue(value).get("drive").value_or(""));
     nographic_ |= option.name == "nographic";
     bare_ |= option.name == "nodefaults";
     has_serial_ |= option.name == "serial";
@@ -226,7 +229,8 @@ class LiveMachine {
                         : fmt::format(",bus=ide.{},unit={}", *index / 2, *index % 2));
   }
 
-  /// The image behind blkreplay, which is then called `name`.
+  /// The image behind blkreplay, which is then called `name`. A floppy's is read while the guest
+  /// waits at one instruction, where blkreplay would wait for a later event of the log.
   void put_image(OptionValue drive, const std::string& name) {
     ++disks_;
     drive.set("file", keep(drive.get("file").value_or("")));
@@ -235,9 +239,11 @@ class LiveMachine {
     for (const char* const key : {"if", "index", "bus", "unit", "media", "snapshot"})
       drive.remove(key);
     drive.set("if", "none");
-    drive.set("id", name + "-image");
+    const bool at_once = floppies_.contains(name);
+    drive.set("id", at_once ? name : name + "-image");
     if (read_only || !keeps_) drive.set(read_only ? "readonly" : "snapshot", "on");
     put("drive", drive.text());
+    if (at_once) return;
     put("drive", fmt::format("driver=blkreplay,if=none,image={}-image,id={}{}", name, name,
                              read_only ? ",readonly=on" : ""));
   }
@@ -262,6 +268,7 @@ class LiveMachine {
   void add_disk(OptionValue drive, std::optional<unsigned> index, const std::string& device) {
     const std::string name = fmt::format("citcat-disk{}", disks_);
     if (device == "ide-cd") drive.set("media", "cdrom");
+    if (device == "floppy") floppies_.insert(name);
     put_image(std::move(drive), name);
     put("device", disk_device(device, name, index));
   }
@@ -351,6 +358,7 @@ class LiveMachine {
   bool has_serial_ = false, has_parallel_ = false, has_monitor_ = false, has_network_ = false;
   bool has_console_ = false;
   unsigned disks_ = 0, networks_ = 0;
+  std::set<std::string> floppies_;  ///< names of their images
   LiveCommand out_;
 };
 

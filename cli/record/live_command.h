@@ -23,7 +23,7 @@ struct LiveCommand {
 /// Before the name of a file in a kept session's folder.
 inline constexpr const char* kKeptFile = "citcat-session:";
 
-/// Puts disks behind blkreplay, and their writes into temporary files; networks behind
+/// Puts disks but floppies behind blkreplay, and their writes into temporary files; networks behind
 /// filter-replay; the first serial port into the file `console`, too. Paths become whole ones.
 /// Throws UsageError for what QEMU's log does not hold, with what to write instead.
 /// `keeps`: the state of the machine is to be stored while it runs.

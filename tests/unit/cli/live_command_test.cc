@@ -84,6 +84,11 @@ TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
        "-drive file=/d/n.img,id=root-image,if=none,snapshot=on -drive "
        "driver=blkreplay,if=none,image=root-image,id=root -device nvme,drive=root,serial=1 "
        "-nodefaults -monitor none"},
+      {{"-fda", "/d/f.img", "-drive", "file=/d/g.img,if=none,id=g,format=raw", "-device",
+        "floppy,drive=g"},
+       "-drive file=/d/f.img,if=none,id=citcat-disk0,snapshot=on -device floppy,drive=citcat-disk0 "
+       "-drive file=/d/g.img,id=g,format=raw,if=none,snapshot=on -device floppy,drive=g "
+       "-nodefaults -monitor none"},
       {{"-drive", "if=pflash,format=raw,readonly=on,file=/o/CODE.fd", "-drive",
         "if=pflash,format=raw,file=/o/VARS.fd"},
        "-drive if=pflash,format=raw,readonly=on,file=/o/CODE.fd -drive "
