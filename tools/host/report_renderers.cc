@@ -37,33 +37,77 @@ std::string with_unit(const std::string& text, const std::string& unit) {
   return unit.empty() ? text : text + " " + printable_text(unit);
 }
 
-std::string table_text(const Table& table, const std::string& margin) {
-  std::vector<std::size_t> widths;
-  std::vector<bool> left;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const Column& column = table.columns[c];
-    std::size_t width = with_unit(title_text(column.title), column.unit).size();
-    bool texts = false;
-    for (const auto& row : table.rows) {
-      width = std::max(width, cell_text(row[c]).size());
-      texts |= std::holds_alternative<std::string>(row[c]);
+std::string heading(const Column& column) {
+  const std::string title = title_text(column.title);
+  return title.ends_with(column.unit) ? title : with_unit(title, column.unit);
+}
+
+/// In lines of at most `width` characters, as far as words allow.
+std::vector<std::string> broken(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.empty() && lines.back().size() + 1 + word.size() <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
     }
-    widths.push_back(width);
-    left.push_back(texts);
+    at = end + 1;
   }
+  return lines;
+}
+
+struct TextColumn {
+  std::vector<std::string> heading;  ///< line by line
+  std::size_t width = 0;
+  bool left = false;
+};
+
+/// The columns as wide as their cells and headings. Long headings are broken where a line of them
+/// would be too long.
+std::vector<TextColumn> text_columns(const Table& table) {
+  constexpr std::size_t kLongestLine = 120, kNarrow = 16;
+  std::vector<TextColumn> columns(table.columns.size());
+  std::size_t line = 0;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (const auto& row : table.rows) {
+      columns[c].width = std::max(columns[c].width, cell_text(row[c]).size());
+      columns[c].left |= std::holds_alternative<std::string>(row[c]);
+    }
+    line += 1 + std::max(columns[c].width, heading(table.columns[c]).size());
+  }
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::string text = heading(table.columns[c]);
+    TextColumn& column = columns[c];
+    column.heading =
+        broken(text, line > kLongestLine ? std::max(column.width, kNarrow) : text.size());
+    for (const std::string& part : column.heading)
+      column.width = std::max(column.width, part.size());
+  }
+  return columns;
+}
+
+std::string table_text(const Table& table, const std::string& margin) {
+  const std::vector<TextColumn> columns = text_columns(table);
   std::string out = margin + title_text(table.title) + "\n";
   const auto line = [&](auto&& text_of) {
     std::string l = margin + " ";
-    for (std::size_t c = 0; c < widths.size(); ++c) {
-      l += left[c] ? fmt::format(" {:<{}}", text_of(c), widths[c])
-                   : fmt::format(" {:>{}}", text_of(c), widths[c]);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      l += columns[c].left ? fmt::format(" {:<{}}", text_of(c), columns[c].width)
+                           : fmt::format(" {:>{}}", text_of(c), columns[c].width);
     }
     l.erase(l.find_last_not_of(' ') + 1);
     out += l + "\n";
   };
-  line([&](std::size_t c) {
-    return with_unit(title_text(table.columns[c].title), table.columns[c].unit);
-  });
+  std::size_t lines = 0;
+  for (const TextColumn& column : columns) lines = std::max(lines, column.heading.size());
+  for (std::size_t n = lines; n != 0; --n) {
+    line([&](std::size_t c) {
+      const auto& parts = columns[c].heading;
+      return n <= parts.size() ? parts[parts.size() - n] : std::string();
+    });
+  }
   for (const auto& row : table.rows) line([&](std::size_t c) { return cell_text(row[c]); });
   return out;
 }
