@@ -80,6 +80,15 @@ bool FlowMaker::special_system() {
       load_flat_segments(msrs);
       branch_on({place::gpr(kEdx, 0, 8)});
       return true;
+    case InstructionClass::segment_base: {
+      const ValueSpan segment = (info_.reg_field & 1) == 0 ? fs : gs;
+      if (info_.reg_field < 2) {
+        effect({*target(operand(0))}, {}, {segment});
+      } else {
+        effect({segment}, {}, {segment, *source(operand(0))});
+      }
+      return true;
+    }
     case InstructionClass::swapgs:
       effect({gs}, {}, {msrs, gs});
       effect({msrs}, {}, {msrs, gs});

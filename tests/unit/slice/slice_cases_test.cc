@@ -310,6 +310,18 @@ TEST_F(SliceOfLongMode, IretqTakesTheStackFromItsFrameAtTheSameLevel) {
   std::filesystem::remove(archive());
 }
 
+TEST_F(SliceOfLongMode, BasesOfSegmentsAreMovedByInstructionsOfTheirOwn) {
+  recording_.initial.cr4 |= 1u << 16;  // FSGSBASE
+  put_quad(kData, kData + 0x100);
+  put(kCode, {0x48, 0x8b, 0x04, 0x25, kData & 0xff, kData >> 8 & 0xff, kData >> 16, 0});
+  put(kCode + 8, {0xf3, 0x48, 0x0f, 0xae, 0xd8});   // wrgsbase rax
+  put(kCode + 13, {0xf3, 0x48, 0x0f, 0xae, 0xc9});  // rdgsbase rcx
+  put(kCode + 18, {0x90, 0x90});
+  SmallRun tried(recording_, 3, archive());
+  tried.expect(tried.query({place::gpr(kEcx, 0, 8)}), reg("rcx"), {kData, kData + 1}, {kData + 16});
+  std::filesystem::remove(archive());
+}
+
 // ---- tasks and gates
 
 class SliceOfTasks : public SliceOfReturns {
