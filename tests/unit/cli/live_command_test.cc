@@ -234,6 +234,9 @@ TEST(LiveCommand, OfAKeptSessionWritesToFilesOfTheSession) {
   // The recorder has a backend of that name.
   EXPECT_EQ(joined(repeated_command(kept.command)).find("memory-backend-ram"), std::string::npos);
   EXPECT_THROW((void)live_command(qemu({"-drive", "file=a,format=vmdk"}), "c", true), UsageError);
+  const Words keyboard{"-usb", "-device", "usb-kbd"};
+  EXPECT_THROW((void)live_command(qemu(keyboard), "c", true), UsageError);
+  EXPECT_NO_THROW((void)live_command(qemu(keyboard), "c"));
 }
 
 }  // namespace
