@@ -89,12 +89,10 @@ class LiveMachine {
     if (is_one_of(kind, {"usb-ehci", "ich9-usb-ehci1", "ich9-usb-ehci2"}) ||
         (keeps_ && is_one_of(kind, {"qemu-xhci", "nec-usb-xhci"})))
       return usb_controller(kind, value);
-    // hid_post_load() in QEMU's hw/input/hid.c begins the time of a repeated report anew; firmware
-    // sets one for keyboards.
+    // hid_post_load() in QEMU's hw/input/hid.c; firmware has a keyboard repeat its reports.
     if (keeps_ && kind == "usb-kbd")
       throw UsageError(
-          "--keep: -device usb-kbd cannot be used: QEMU does not store when it reports its keys "
-          "again; leave it out, the machine has a PS/2 keyboard");
+          "--keep: -device usb-kbd: QEMU does not store when it reports keys again; leave it out");
     if (kind.starts_with("ich9-usb-uhci")) {  // a companion of such a controller
       value.remove("masterbus");
       value.remove("firstport");
