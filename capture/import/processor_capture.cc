@@ -122,6 +122,7 @@ bool ProcessorCapture::read_any_record(ProcessorRecord& out) {
   const bool is_mark = is_reached || out.kind == ProcessorRecord::Kind::cut;
   if (!is_mark) follow_clock(out);
   out.clock = shown_clock_;
+  if (out.agent == processor_) check_own(out);
   if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
   if (out.agent == processor_ && info_.share.empty()) {
     info_.share = "processor " + std::to_string(processor_) + ", whose first record is number " +
@@ -134,6 +135,46 @@ bool ProcessorCapture::read_any_record(ProcessorRecord& out) {
   }
   ++record_;
   return true;
+}
+
+/// What no processor does, and no monitor shows.
+void ProcessorCapture::check_own(const ProcessorRecord& record) {
+  const std::string who = "processor " + std::to_string(processor_);
+  switch (record.kind) {
+    case ProcessorRecord::Kind::init:
+      waits_ = true;
+      return;
+    case ProcessorRecord::Kind::startup:
+      if (!waits_.value_or(true)) fail(who + " runs, and only one that waits is started by a SIPI");
+      waits_ = false;
+      return;
+    case ProcessorRecord::Kind::transaction:
+      break;
+    default:
+      return;
+  }
+  const BusRecord& r = record.record;
+  if ((r.flags & kStateWindow) != 0) return;
+  // It writes back, also while it waits, what another one asks for.
+  const bool asked_for = (r.flags & kSnoop) != 0;
+  if (waits_.value_or(false) && !asked_for) fail(who + " goes on after an INIT, without a SIPI");
+  if (!asked_for) waits_ = false;
+  check_line(r);
+}
+
+/// A line of 32 bytes is two records, one right behind the other.
+void ProcessorCapture::check_line(const BusRecord& r) {
+  const std::optional<BusRecord> before = std::exchange(half_, std::nullopt);
+  const bool line = (r.flags & kLine) != 0;
+  const bool second = before && line && r.type == before->type && r.burst != before->burst &&
+                      r.address == (before->address ^ kBusRecordData);
+  has_halves_ |= second || (cache_declared_ && info_.bus.line_bytes == 2 * kBusRecordData);
+  if (second) return;
+  if (before && has_halves_) {
+    fail("follows one half of a line by processor " + std::to_string(processor_) +
+         ", of which the other half is missing");
+  }
+  if (line) half_ = r;
 }
 
 /// Completes an address of which the record has the lower half.
@@ -187,6 +228,11 @@ void ProcessorCapture::read_beginning() {
       throw FormatError(file_->input().name(), 0,
                         "expected a state dump of processor " + std::to_string(processor_) +
                             ", which INIT and SIPI start, found none");
+    }
+    if (!has_init_ && !dumped->state.halted) {
+      throw FormatError(file_->input().name(), 0,
+                        "a SIPI starts processor " + std::to_string(processor_) +
+                            ", which runs by its state dump: an INIT is missing");
     }
     state_ = has_init_ ? state_after_init(dumped->state) : std::move(dumped->state);
     if (startup_) start_up(*state_, *startup_);

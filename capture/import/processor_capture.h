@@ -52,6 +52,8 @@ class ProcessorCapture final : public CaptureReader {
   bool read_any_record(ProcessorRecord& out);
   void give_address(ProcessorRecord& record) const;
   void follow_clock(const ProcessorRecord& record);
+  void check_own(const ProcessorRecord& record);
+  void check_line(const BusRecord& record);
   void read_beginning();
   bool is_beginning(const ProcessorRecord& record);
   void give(const ProcessorRecord& record);
@@ -82,6 +84,9 @@ class ProcessorCapture final : public CaptureReader {
   std::uint64_t shown_clock_ = 0;  ///< that of the last record, as it is told
   std::uint64_t ties_ = 0, first_tie_ = 0;
   bool at_end_ = false, any_ = false, is_note_last_ = false;
+  std::optional<bool> waits_;      ///< for a SIPI, where it is known
+  std::optional<BusRecord> half_;  ///< of a line, whose other half may come next
+  bool has_halves_ = false;        ///< lines are two records
   LoneCounts lone_;
   std::uint64_t lone_counts_ = 0, first_lone_ = 0;
   std::deque<BusTransaction> ready_;

@@ -1,6 +1,7 @@
 #include "events/processors/apic_messages.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace citcat {
 namespace {
@@ -22,7 +23,7 @@ bool ApicMessages::is_register_write(const BusTransaction& t) {
          t.address.is_within32(PhysAddr{kApicRegisters}, kApicRegisterBytes);
 }
 
-void ApicMessages::wrote(std::uint8_t processor, const BusTransaction& t) {
+std::optional<BusNote> ApicMessages::wrote(std::uint8_t processor, const BusTransaction& t) {
   Processor& its = processors_[processor];
   const std::uint32_t value = t.value();
   const std::uint32_t at = t.address.low32() - kApicRegisters;
@@ -31,8 +32,9 @@ void ApicMessages::wrote(std::uint8_t processor, const BusTransaction& t) {
   if (at == kSpurious) its.enabled = (value & kEnabled) != 0;
   if (at == kTimer) its.timer = static_cast<std::uint8_t>(value);
   if (at >= kTimer && at <= kLastLocal) its.local.set(static_cast<std::uint8_t>(value));
-  if (at != kApicCommand) return;
-  its.commands.push_back({value, its.destination, its.transactions});
+  if (at == kApicCommand) its.commands.push_back({value, its.destination, its.transactions});
+  // Who writes registers here does not write them as MSRs.
+  return std::exchange(its.unasked, std::nullopt);
 }
 
 void ApicMessages::reset(std::uint8_t processor) {
@@ -60,6 +62,7 @@ std::string ApicMessages::check_command(Processor& sender, const BusNote& note) 
     if (same) return "";
   }
   // Written as an MSR, which is not among the accesses. As are other registers then.
+  if (!sender.unasked) sender.unasked = note;
   is_hidden_ = true;
   return "";
 }

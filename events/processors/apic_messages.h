@@ -29,8 +29,10 @@ class ApicMessages {
   /// At the end: what command registers asked for, long before their processors' last transactions.
   std::string unsent() const;
 
-  /// A processor writes a register of its local APIC, or drives another transaction.
-  void wrote(std::uint8_t processor, const BusTransaction& t);
+  /// A processor writes a register of its local APIC. Returns a message that it showed before that,
+  /// and did not ask for.
+  std::optional<BusNote> wrote(std::uint8_t processor, const BusTransaction& t);
+  /// It drives another transaction.
   void passed(std::uint8_t processor) { ++processors_[processor].transactions; }
   /// INIT: nothing is pending, and the APIC takes nothing but INIT, NMI and SIPI.
   void reset(std::uint8_t processor);
@@ -46,7 +48,8 @@ class ApicMessages {
     std::uint64_t transactions = 0;  ///< of its processor until then
   };
   struct Processor {
-    std::deque<Command> commands;  ///< of which the bus has shown no message yet
+    std::deque<Command> commands;    ///< of which the bus has shown no message yet
+    std::optional<BusNote> unasked;  ///< the first message without a command, if it had any
     std::optional<std::uint8_t> destination;
     std::optional<bool> enabled;
     std::optional<std::uint8_t> timer;  ///< the vector of its timer

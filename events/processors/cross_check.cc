@@ -95,7 +95,7 @@ void CrossCheck::settle(std::uint8_t processor) {
   } else if (pending->contradicted) {
     ++result_.unexplained;
   } else {
-    ++result_.from_others;
+    ++(pending->of_shown ? result_.from_devices : result_.from_others);
     from_others_[processor].push_back(pending->ordinal);
     told_by_others_[processor].push_back(pending->ordinal);
   }
@@ -116,6 +116,21 @@ bool CrossCheck::is_of_another(const SharedEvent& event) const {
     another |= writer != kFirstWriter + event.processor;
   }
   return another;
+}
+
+/// Whether of the bytes that have changed for the reader a device wrote some last, and no other
+/// processor any.
+bool CrossCheck::is_of_shown_device(const SharedEvent& event) const {
+  bool device = false;
+  for (std::uint32_t i = 0; i < event.t.size; ++i) {
+    const PhysAddr a = event.t.address.plus32(i);
+    const Part* const its = known_part(a);
+    if (!event.changed[i] || its == nullptr) continue;
+    const std::uint8_t writer = its->writer[offset(a)];
+    if (writer >= kFirstWriter && writer != kFirstWriter + event.processor) return false;
+    device |= writer == kDevice;
+  }
+  return device;
 }
 
 /// The first byte of a read that is not what it was last, its size where there is none. Bytes that
@@ -144,8 +159,8 @@ void CrossCheck::read(const SharedEvent& event) {
   const bool device = is_device(t, ram_bytes_);
   if (event.external) {
     settle(event.processor);
-    pending_[event.processor] =
-        Pending{*event.external, false, device, device && is_of_another(event)};
+    pending_[event.processor] = Pending{*event.external, false, device,
+                                        device && is_of_another(event), is_of_shown_device(event)};
   }
   if (device) return;
   ++result_.reads;
@@ -199,7 +214,15 @@ std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
 void CrossCheck::follow_messages(const SharedEvent& event) {
   const BusTransaction& t = event.t;
   if (is_startup(t)) return messages_.reset(event.processor);
-  if (ApicMessages::is_register_write(t)) return messages_.wrote(event.processor, t);
+  if (ApicMessages::is_register_write(t)) {
+    SharedEvent unasked;
+    unasked.processor = event.processor;
+    unasked.note = messages_.wrote(event.processor, t);
+    if (!unasked.note) return;
+    return contradict(unasked,
+                      "a message is shown that its sender's command register does not ask for", "",
+                      "a message of the APIC bus");
+  }
   messages_.passed(event.processor);
   if ((t.flags & kOfLocalApic) == 0) return;
   const std::string wrong = messages_.taken(event.processor, t.data[0]);

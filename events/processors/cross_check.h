@@ -69,6 +69,7 @@ class CrossCheck {
     std::size_t ordinal = 0;
     bool contradicted = false, device = false;
     bool of_another = false;  ///< of a device: is_of_another()
+    bool of_shown = false;    ///< a device wrote it that the capture shows
   };
 
   static std::uint32_t offset(PhysAddr a) { return a.offset_in(kBusPart); }
@@ -77,6 +78,7 @@ class CrossCheck {
   void read(const SharedEvent& event);
   std::uint32_t first_other(const BusTransaction& t);
   bool is_of_another(const SharedEvent& event) const;
+  bool is_of_shown_device(const SharedEvent& event) const;
   void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
              std::uint64_t transaction);
   void settle(std::uint8_t processor);

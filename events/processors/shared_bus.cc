@@ -100,8 +100,8 @@ class SharedBus::Share {
     out.t = t_;
     const bool plain = shared != nullptr && t_.is_memory() && !is_device(t_, ram_bytes);
     if (t_.op == BusOp::code_read || t_.op == BusOp::data_read) {
-      const std::bitset<kMaxTransactionBytes> told = take_external(out);
-      if (plain) derive(out, told, *shared);
+      out.changed = take_external(out);
+      if (plain) derive(out, out.changed, *shared);
       memory_.read(t_.address, std::span(out.t.data).first(t_.size));
     } else if (t_.op == BusOp::data_write) {
       memory_.write(t_.address, t_.bytes());

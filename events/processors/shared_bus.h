@@ -39,6 +39,7 @@ struct SharedEvent {
   std::optional<Next> next;
   /// The external write of the processor's recording that this read is the first to show.
   std::optional<std::size_t> external;
+  std::bitset<kMaxTransactionBytes> changed;  ///< bytes that external writes of this read are of
   /// The same of one that the recording leaves out. It goes on the one that the processor's read
   /// before showed when it lies right after it.
   std::optional<ExternalWrite> derived;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class CrossChecks : public ::testing::Test {
     event.t.flags = static_cast<std::uint16_t>(flags);
     event.t.index = ++index_;
     event.external = external;
+    if (external) event.changed.set();
     check_.take(event);
   }
   void read(std::uint8_t processor, std::vector<std::uint8_t> bytes,
@@ -249,6 +251,27 @@ TEST_F(ApicChecks, AnotherDestinationOrModeIsNoticed) {
   }
 }
 
+/// Shown twice, or to others where it was for its sender, or by another sender.
+TEST_F(ApicChecks, EachMessageIsAskedForOnce) {
+  constexpr std::uint32_t kToItself = 0x40000;
+  const std::vector<std::function<void()>> all{[&] { message(0, 0x41, 0, 1, 2); },
+                                               [&] {
+                                                 command(0, 1, 0x42 | kAssert | kToItself);
+                                                 message(0, 0x42, 0, 1, 2);
+                                               },
+                                               [&] { message(1, 0x42, 0, 1, 2 | 1 << 4); }};
+  for (const auto& wrong : all) {
+    check_ = CrossCheck{2, 0x100000, true, 32};
+    command(0, 1, 0x41 | kAssert);
+    message(0, 0x41, 0, 1, 2);
+    wrong();
+    EXPECT_EQ(check_.result().contradictions, 0u) << "it might be by an MSR";
+    for (const std::uint8_t p : {std::uint8_t{0}, std::uint8_t{1}}) set(p, 0xb0, 0);
+    EXPECT_EQ(check_.result().contradictions, 1u);
+    EXPECT_NE(reason().find("does not ask for"), std::string::npos) << reason();
+  }
+}
+
 TEST_F(ApicChecks, AMessageThatIsMissingIsNoticedAtTheEnd) {
   command(0, 1, 0x41 | kAssert);
   for (int i = 0; i < 100; ++i) read(0, {1});
@@ -337,7 +360,13 @@ TEST_F(CrossChecks, ADeviceThatTheCaptureHasWritesMemory) {
   event.note = BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, 1, 0, kLineAt, 9};
   check_.take(event);
   read(0, {9}, 0);
+  write(1, {8});
+  read(0, {8}, 1);
   EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().from_devices, 1u);
+  EXPECT_EQ(check_.result().from_others, 1u);
+  // Both follow from what the bus shows.
+  EXPECT_EQ(check_.from_others()[0], (std::vector<std::size_t>{0, 1}));
 }
 
 TEST_F(CrossChecks, LinesGoFromOneToTheOther) {

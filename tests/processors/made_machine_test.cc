@@ -470,6 +470,63 @@ TEST_F(MadeMachines, AtOneClockTheFileHasTheOrder) {
   }
 }
 
+/// INIT lost, come to one that goes on, or without what it is for.
+TEST_F(MadeMachines, OnlyOneThatWaitsIsStarted) {
+  constexpr std::uint8_t kOnInit = 18;
+  const MadeMachine made = made_machine({2, 3}, true);
+  const auto init = std::find_if(made.records.begin(), made.records.end(),
+                                 [](const MadeRecord& r) { return r.type == kOnInit; });
+  ASSERT_NE(init, made.records.end());
+  const auto refused = [&](const MadeMachine& wrong, const char* reason) {
+    store(wrong);
+    const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_THAT(result.err, HasSubstr(reason));
+  };
+  MadeMachine lost = made;
+  lost.records.erase(lost.records.begin() + (init - made.records.begin()));
+  refused(lost, "processor 1 runs, and only one that waits is started by a SIPI");
+  MadeMachine early = made;
+  constexpr std::uint8_t kFetches = 1, kOfDump = 16;
+  const auto runs =
+      std::find_if(early.records.begin(), early.records.end(), [](const MadeRecord& r) {
+        return r.place >> 4 == 1 && r.type == kFetches && (r.flags & kOfDump) == 0;
+      });
+  ASSERT_NE(runs, early.records.end());
+  MadeRecord added = *init;
+  added.count = runs->count;
+  added.clock = runs->clock - 1;
+  early.records.insert(runs, added);
+  refused(early, "processor 1 goes on after an INIT, without a SIPI");
+}
+
+/// Memory that processor 0 reads over and over.
+TEST_F(MadeMachines, WhatADeviceWroteIsADevices) {
+  constexpr std::uint8_t kReadsData = 2, kWritesData = 3, kAdapter = 14;
+  MadeMachine made = made_machine({30, 1});
+  const auto waits = [](const MadeRecord& r) { return r.type == kReadsData && r.address == 0x504; };
+  const auto first = std::find_if(made.records.begin(), made.records.end(), waits);
+  ASSERT_NE(first, made.records.end());
+  MadeRecord written = *first;
+  written.type = kWritesData;
+  written.count = 0;
+  written.place = kAdapter << 4;
+  written.data[0] = 0x77;
+  ++written.clock;
+  auto next = made.records.insert(first + 1, written);
+  for (++next; next != made.records.end(); ++next) {
+    if (next->type == kWritesData && next->address == 0x504) break;
+    if (waits(*next)) next->data[0] = 0x77;
+  }
+  for (const bool native : {false, true}) {
+    store(made, native);
+    import();
+    const Json json = verdict();
+    EXPECT_EQ(json.at("verdict"), "match") << json.dump(1);
+    EXPECT_EQ(json.at("shared_bus").at("from_devices"), 1);
+  }
+}
+
 TEST_F(MadeMachines, TheMarkOfAnInterruptedCaptureHasNoClock) {
   constexpr std::uint8_t kMark = 14, kMonitorFailed = 4;
   MadeMachine made = made_machine({2, 3});

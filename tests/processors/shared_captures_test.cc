@@ -22,6 +22,7 @@
 #include "events/archive/machine_file.h"
 #include "events/processors/cross_check.h"
 #include "formats/io/atomic_file.h"
+#include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
@@ -326,6 +327,28 @@ TEST_F(CutCaptures, WhatIsCutOffIsNotReached) {
     if (r.burst >> 4 == 0) last = r.icount;
   const auto instructions = agreed(imported(threads, std::span(all).first(cut)), threads);
   EXPECT_LE(instructions.at(0), last + 1);
+}
+
+TEST_F(CutCaptures, ALineOfWhichHalfIsMissingIsRefused) {
+  constexpr std::uint8_t kLineRecord = 1, kFromDriver = 16, kLast = 3;
+  const MachineData spin = data("smp_spin32_tiny");
+  const std::vector<MonitorRecord> all = spin.records('C');
+  std::map<std::pair<unsigned, unsigned>, unsigned> tried;  // by type and half
+  for (std::size_t i = all.size() / 2; i < all.size() - 1; ++i) {
+    const MonitorRecord& r = all[i];
+    const bool line = (r.flags & kLineRecord) != 0 && (r.flags & kFromDriver) == 0;
+    if (!line || r.type > kLast || tried[{r.type, r.burst & 15U}]++ != 0) continue;
+    std::vector<MonitorRecord> less = all;
+    less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
+    try {
+      (void)imported(spin, less);
+      ADD_FAILURE() << "record " << i;
+    } catch (const FormatError& e) {
+      EXPECT_NE(std::string(e.what()).find("the other half is missing"), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_EQ(tried.size(), 6u);
 }
 
 /// Records of one write-back, or two, and what the processor writes it back for comes behind the
