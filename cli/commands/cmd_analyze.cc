@@ -25,7 +25,7 @@
 #include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
-#include "cli/shard.h"
+#include "cli/shares/shard.h"
 #include "events/archive/container.h"
 #include "events/capture_time.h"
 #include "formats/io/atomic_file.h"

@@ -15,7 +15,7 @@
 #include "cli/commands/isolation_arguments.h"
 #include "cli/interrupt.h"
 #include "cli/parsing/command_description.h"
-#include "cli/shard.h"
+#include "cli/shares/shard.h"
 #include "cli/staged_output.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"

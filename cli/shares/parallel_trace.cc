@@ -1,4 +1,4 @@
-#include "cli/parallel_trace.h"
+#include "cli/shares/parallel_trace.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "cli/shard.h"
+#include "cli/shares/shard.h"
 
 #include <fmt/format.h>
 
