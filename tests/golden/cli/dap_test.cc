@@ -159,7 +159,8 @@ TEST_F(DapCommand, ADataBreakpointWhereNothingIsMappedIsNotVerified) {
   EXPECT_EQ(set("0xc1c33a2c/4").at("verified"), true);
   const Json refused = set("0x8048000/4");
   EXPECT_EQ(refused.at("verified"), false);
-  EXPECT_TRUE(contains(refused.at("message").get<std::string>(), "nothing is mapped there"));
+  EXPECT_NE(refused.at("message").get<std::string>().find("nothing is mapped there"),
+            std::string::npos);
 }
 
 TEST_F(DapCommand, DataBreakpointsOfExpressionsAreWhereTheValueLies) {
