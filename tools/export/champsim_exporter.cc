@@ -153,7 +153,11 @@ class ChampsimTool final : public StepTool {
   void step(const Step& step) override {
     Record record;
     record.head = head_of(step);
-    const bool taken = record.head.is_branch != 0 && step.next != step.code->behind;
+    const InstructionClass kind = step.code->instruction->info.kind;
+    const bool always = kind == InstructionClass::jump || kind == InstructionClass::call;
+    // A jump to the instruction behind it is taken, too.
+    const bool taken = record.head.is_branch != 0 &&
+                       (step.next != step.code->behind || (step.completes && always));
     record.head.branch_taken = taken ? 1 : 0;
     Slots sources(record.source_memory);
     Slots destinations(record.destination_memory);

@@ -76,7 +76,8 @@ class TenetTool final : public StepTool {
     return text_of(context) + accesses_text(execution.references(), context.machine().memory());
   }
   std::string facts(const MachineEvent& event, const Context& context) const override {
-    return event.kind == MachineEvent::Kind::delivered ? text_of(context) : std::string();
+    const bool changes = event.kind == MachineEvent::Kind::delivered || ends_call(event);
+    return changes ? text_of(context) : std::string();
   }
   std::string text_of(const Context& context) const {
     const Registers now = registers_of(context.machine().engine(), count_);
@@ -87,15 +88,35 @@ class TenetTool final : public StepTool {
     std::memcpy(&r, facts.data(), sizeof r);
     return r;
   }
+  static bool ends_call(const MachineEvent& event) {
+    return event.kind == MachineEvent::Kind::fast_call ||
+           event.kind == MachineEvent::Kind::fast_return;
+  }
   void step(const Step& step) override {
+    write_held();
     const Registers behind = registers_in(step.facts);
     // Where the run begins, and where a stretch is left out.
     if (step.code->linear != ip_) line(step.code->linear, {}, {});
     // The engine may still be at a REP whose last iteration it has made; of the last step of all
     // nobody else knows.
-    line(step.is_last ? behind.ip : step.next, behind, step.facts.substr(sizeof behind));
+    const LinearAddr next = step.is_last ? behind.ip : step.next;
+    const std::string_view accesses = step.facts.substr(sizeof behind);
+    if (is_fast_call(step.code->instruction->info.kind))
+      held_ = Held{next, behind, std::string(accesses)};
+    else
+      line(next, behind, accesses);
+  }
+  static bool is_fast_call(InstructionClass kind) {
+    return kind == InstructionClass::sysenter || kind == InstructionClass::sysexit ||
+           kind == InstructionClass::syscall || kind == InstructionClass::sysret;
+  }
+  void write_held() {
+    if (held_) line(held_->ip, held_->registers, held_->accesses);
+    held_.reset();
   }
   void happened(const StepEvent& event, const std::string& facts) override {
+    if (held_ && ends_call(event.event)) held_->registers = registers_in(facts);
+    write_held();
     if (event.event.kind != MachineEvent::Kind::delivered) return;
     const Registers after = registers_in(facts);
     line(after.ip, after, {});
@@ -114,11 +135,22 @@ class TenetTool final : public StepTool {
     file().write(text_);
     ip_ = ip;
   }
-  void end() override { file().finish(); }
+  void end() override {
+    write_held();
+    file().finish();
+  }
+
+  /// The line of SYSENTER and its like: what they do to registers is told with their event.
+  struct Held {
+    LinearAddr ip;
+    Registers registers;
+    std::string accesses;
+  };
 
   bool wide_;
   std::size_t count_;  ///< of registers
   std::optional<Registers> written_;
+  std::optional<Held> held_;
   std::optional<LinearAddr> ip_;  ///< that the last line ends with
   std::string text_;
 };

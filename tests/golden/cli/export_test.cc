@@ -199,6 +199,16 @@ TEST_F(Export, ChampsimHasARecordForEachOfKt) {
   EXPECT_LE(interrupted, 11U);
 }
 
+/// Code that is to be relocated calls what is behind, and jumps there.
+TEST_F(Export, ChampsimTakesAJumpToWhatIsBehindItAsTaken) {
+  good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat"});
+  const std::string record =
+      good({"cat", "linux.citcat", "--format", "champsim", "--from", "10239", "--to", "10240"});
+  ASSERT_EQ(record.size(), 64u);
+  EXPECT_EQ(record[8], 1) << "jmp $+2 is a branch";
+  EXPECT_EQ(record[9], 1);
+}
+
 // ---- drmemtrace --------------------------------------------------------------------------------
 
 /// The instructions of a trace, one by one those of KT. `interrupted`: targets that are not where

@@ -7,6 +7,7 @@
 
 #include "golden/citcat_test.h"
 #include "golden/process.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
@@ -24,6 +25,22 @@ TEST_F(TenetExport, HasTheRegistersThatChangeAndTheBytes) {
   EXPECT_THAT(trace, StartsWith("eip=0x159eb\neax="));
   EXPECT_THAT(trace, HasSubstr(",edi=0xec96,eip=0x159ec,mw=0x24524:0000\n"));
   EXPECT_THAT(trace, HasSubstr("\neax=0x50,eip=0x159ef\necx=0x65,eip=0x159eb\n"));
+}
+
+/// The processor changes these registers after it has read what the instruction says.
+TEST_F(TenetExport, HasTheStackThatSysexitAndSysenterLoad) {
+  good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat"});
+  struct {
+    const char *from, *to, *next;
+  } const cases[] = {{"294", "295", "eip=0xb7fd4559"}, {"333", "334", "eip=0xc491a010"}};
+  for (const auto& c : cases) {
+    const std::string trace =
+        good({"cat", "linux.citcat", "--format", "tenet", "--from", c.from, "--to", c.to});
+    const std::size_t last = trace.rfind('\n', trace.size() - 2) + 1;
+    const std::string line = trace.substr(last);
+    EXPECT_THAT(line, HasSubstr("esp=0x")) << c.from;
+    EXPECT_THAT(line, HasSubstr(c.next));
+  }
 }
 
 }  // namespace
