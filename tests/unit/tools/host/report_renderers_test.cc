@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace citcat::tools::test {
+namespace citcat::tools {
 namespace {
 
 TEST(ReportText, KeepsHeadingsThatFitOnOneLine) {
@@ -46,4 +46,4 @@ TEST(ReportText, SaysAUnitThatTheHeadingIsOnlyOnce) {
 }
 
 }  // namespace
-}  // namespace citcat::tools::test
+}  // namespace citcat::tools
