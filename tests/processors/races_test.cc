@@ -179,7 +179,7 @@ constexpr PhysAddr kPlace{0x700}, kFlag{0x740};
 
 /// Two processors, or three, that do one thing after the other; each access has an instruction of
 /// its own.
-class Races : public ::testing::Test {
+class OrderedRaces : public ::testing::Test {
  protected:
   static constexpr std::size_t kProcessors = 3;
   void access(std::uint8_t processor, PhysAddr at, std::uint16_t size, bool write,
@@ -224,7 +224,7 @@ class Races : public ::testing::Test {
   std::vector<std::function<void(MachineListener&)>> all_;
 };
 
-TEST_F(Races, AMessageOrdersOnlyWhoItGoesTo) {
+TEST_F(OrderedRaces, AMessageOrdersOnlyWhoItGoesTo) {
   write(0, kPlace);
   send(0, 0x50, 1U << 0);  // to itself
   interrupt(0, 0x50);
@@ -237,7 +237,7 @@ TEST_F(Races, AMessageOrdersOnlyWhoItGoesTo) {
   EXPECT_EQ(times(), 2u);
 }
 
-TEST_F(Races, OneOfManyTakesALowestPriorityMessage) {
+TEST_F(OrderedRaces, OneOfManyTakesALowestPriorityMessage) {
   write(0, kPlace);
   send(0, 0x50, 1U << 1 | 1U << 2, true);
   interrupt(1, 0x50);
@@ -248,7 +248,7 @@ TEST_F(Races, OneOfManyTakesALowestPriorityMessage) {
   EXPECT_EQ(times(), 1u);
 }
 
-TEST_F(Races, BytesOfOneDwordAreDifferentPlaces) {
+TEST_F(OrderedRaces, BytesOfOneDwordAreDifferentPlaces) {
   write(0, kPlace, 1);
   write(1, kPlace.plus32(1), 1);
   read(2, kPlace.plus32(2), 2);
@@ -259,13 +259,13 @@ TEST_F(Races, BytesOfOneDwordAreDifferentPlaces) {
   EXPECT_EQ(times(), 2u);
 }
 
-TEST_F(Races, AnAccessOfSeveralWordsRacesOnce) {
+TEST_F(OrderedRaces, AnAccessOfSeveralWordsRacesOnce) {
   write(0, kPlace.plus32(4), 8);
   write(1, kPlace, 16);
   EXPECT_EQ(times(), 1u);
 }
 
-TEST_F(Races, APlaceOfLocksIsOneBeforeItsFirstLockedUse) {
+TEST_F(OrderedRaces, APlaceOfLocksIsOneBeforeItsFirstLockedUse) {
   write(0, kPlace);
   write(0, kFlag);
   read(1, kFlag);
