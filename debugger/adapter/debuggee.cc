@@ -69,7 +69,7 @@ const std::vector<StackLevel>& Debuggee::stack_levels(const DebugTarget::Interru
   const Moment here = target_.timeline().moment();
   if (levels_at_ == here && !target_.forked()) return levels_;
   levels_.clear();
-  levels_.push_back({pc(), {}, {}, {}, false});
+  levels_.push_back({.at = pc()});
   if (!target_.forked()) {
     const OpenNest nest = scan_calls(interrupt);
     // Both are in the order of time; what was entered last is the innermost.
@@ -77,15 +77,16 @@ const std::vector<StackLevel>& Debuggee::stack_levels(const DebugTarget::Interru
     const auto add_entered = [&] {
       levels_.back().called = entered->at;
       levels_.back().is_interrupt = true;
-      levels_.push_back({entered->from, {}, {}, {}, false});
+      levels_.push_back({.at = entered->from});
       ++entered;
     };
     for (const OpenCall& call : nest.calls) {
       while (entered != nest.entered.rend() && call.at < entered->at) add_entered();
       levels_.back().slot = call.slot;
+      levels_.back().space = call.space;
       levels_.back().returns = call.return_to;
       levels_.back().called = call.at;
-      levels_.push_back({call.call, {}, {}, {}, false});
+      levels_.push_back({.at = call.call});
     }
     while (entered != nest.entered.rend()) add_entered();
   }

@@ -22,11 +22,12 @@ std::string memory_reference(LinearAddr at);
 
 /// A level of the stack of calls, the innermost first.
 struct StackLevel {
-  LinearAddr at;                      ///< the instruction that runs next, or the call
-  std::optional<LinearAddr> slot;     ///< of the return address of this level
-  std::optional<LinearAddr> returns;  ///< where it returns to
-  std::optional<Position> called;     ///< where that was
-  bool is_interrupt = false;          ///< an interrupt or exception was entered here
+  LinearAddr at = {};                      ///< the instruction that runs next, or the call
+  std::optional<LinearAddr> slot = {};     ///< of the return address of this level
+  AddressSpaceId space = 0;                ///< OpenCall::space of that
+  std::optional<LinearAddr> returns = {};  ///< where it returns to
+  std::optional<Position> called = {};     ///< where that was
+  bool is_interrupt = false;               ///< an interrupt or exception was entered here
 };
 
 class Debuggee {
@@ -46,6 +47,7 @@ class Debuggee {
 
   LinearAddr pc() const { return target_.next_instruction(); }
   LinearAddr stack() const { return stack_pointer(target_.machine()); }
+  StackPlace stack_place() const { return citcat::stack_place(target_.machine()); }
   /// The instruction at the address, as the processor would decode it now; its length is 0 where
   /// its bytes are not known, or none.
   DecodedInstruction instruction_at(LinearAddr at) const;

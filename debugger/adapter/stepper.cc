@@ -57,7 +57,7 @@ bool has_moved(const MoveEnd& end) { return end.why == MoveEnd::Why::moved; }
 
 }  // namespace
 
-MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, LinearAddr stack) {
+MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, const StackPlace& stack) {
   // Breakpoints of the client's are of the other kind.
   for (const LinearAddr a : addresses) target_.insert(StopKind::software_breakpoint, a, 1);
   MoveEnd end;
@@ -66,7 +66,7 @@ MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, LinearAddr sta
     if (end.why != MoveEnd::Why::breakpoint) break;
     const bool there =
         std::find(addresses.begin(), addresses.end(), debuggee_.pc()) != addresses.end();
-    if (there && is_of_stack(debuggee_.stack(), stack)) {
+    if (there && has_come_back(debuggee_.stack_place(), stack)) {
       if (end.kind == StopKind::software_breakpoint) end.why = MoveEnd::Why::moved;
       break;
     }
@@ -78,7 +78,8 @@ MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, LinearAddr sta
 
 /// One instruction, all iterations of a REP; an interrupt that comes is gone through.
 MoveEnd Stepper::into_instruction() {
-  const LinearAddr from = debuggee_.pc(), stack = debuggee_.stack();
+  const LinearAddr from = debuggee_.pc();
+  const StackPlace stack = debuggee_.stack_place();
   const DecodedInstruction info = debuggee_.instruction_at(from);
   const MoveEnd end = target_.step_in_range(from, 1, interrupt_);
   if (!has_moved(end) || info.length == 0 || goes_elsewhere(info)) return end;
@@ -88,7 +89,8 @@ MoveEnd Stepper::into_instruction() {
 }
 
 MoveEnd Stepper::over_instruction() {
-  const LinearAddr from = debuggee_.pc(), stack = debuggee_.stack();
+  const LinearAddr from = debuggee_.pc();
+  const StackPlace stack = debuggee_.stack_place();
   const DecodedInstruction info = debuggee_.instruction_at(from);
   if (info.length == 0 || !is_call(info.kind)) return into_instruction();
   const MoveEnd end = target_.step();
@@ -129,7 +131,8 @@ MoveEnd Stepper::over(Unit unit) {
 MoveEnd Stepper::into(Unit unit) {
   if (unit == Unit::instruction) return target_.step();
   return by_lines([&]() -> MoveEnd {
-    const LinearAddr from = debuggee_.pc(), stack = debuggee_.stack();
+    const LinearAddr from = debuggee_.pc();
+    const StackPlace stack = debuggee_.stack_place();
     const DecodedInstruction info = debuggee_.instruction_at(from);
     const MoveEnd end = into_instruction();
     // A procedure without source lines is run to its end.
@@ -143,14 +146,14 @@ MoveEnd Stepper::out() {
   const std::vector<StackLevel>& levels = debuggee_.stack_levels(interrupt_);
   const StackLevel& level = levels.front();
   if (level.returns && level.slot) {
-    return run_to({*level.returns}, LinearAddr{level.slot->value + 1});
+    return run_to({*level.returns}, {level.space, LinearAddr{level.slot->value + 1}});
   }
   if (level.is_interrupt && levels.size() > 1) {
     const LinearAddr from = levels[1].at;
     const DecodedInstruction info = debuggee_.instruction_at(from);
     std::vector<LinearAddr> behind{from};
     if (info.length != 0) behind.push_back(target_.address(from.value + info.length));
-    return run_to(behind, debuggee_.stack());
+    return run_to(behind, debuggee_.stack_place());
   }
   return target_.go_on(interrupt_);
 }

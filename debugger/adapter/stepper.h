@@ -32,7 +32,7 @@ class Stepper {
   MoveEnd back_over_instruction();
   MoveEnd back_to_call(LinearAddr behind, LinearAddr stack);
   /// Goes on to one of the addresses with the stack pointer at `stack` or a little above.
-  MoveEnd run_to(const std::vector<LinearAddr>& addresses, LinearAddr stack);
+  MoveEnd run_to(const std::vector<LinearAddr>& addresses, const StackPlace& stack);
   template <class Move>
   MoveEnd by_lines(Move&& move);
   std::optional<SourcePlace> place() const { return debuggee_.lines().find(debuggee_.pc()); }

@@ -10,10 +10,8 @@ namespace citcat {
 
 namespace {
 
-/// Calls kept, the outermost of which go first.
-constexpr std::size_t kMostOpen = 4096;
-/// Addresses this near to one another are of one stack.
-constexpr std::uint64_t kOneStack = 1 << 16;
+/// The frame of an interrupt lies this near to a stack pointer of the same stack.
+constexpr std::uint64_t kFrame = 256;
 
 bool is_call(InstructionClass kind) {
   return kind == InstructionClass::call || kind == InstructionClass::far_call;
@@ -31,6 +29,66 @@ unsigned slot_address(const DecodedInstruction& call) {
   return call.kind == InstructionClass::call && call.indirect ? 0 : 1;
 }
 
+AddressSpaceId stack_space(const Machine& machine) {
+  const Engine& engine = machine.engine();
+  const bool is_program = (engine.hflags() & kHfCpl) == 3;
+  return is_program ? engine.address_space() : OpenStacks::kSupervisor;
+}
+
+/// How the stack pointer is loaded, if it is: what takes it from memory switches tasks; what takes
+/// it from a register may come back.
+std::optional<OpenStacks::Leave> load_of_stack(const DecodedInstruction& i) {
+  using Leave = OpenStacks::Leave;
+  const bool of_ss = i.kind == InstructionClass::mov_to_segment ||
+                     i.kind == InstructionClass::pop_segment ||
+                     i.kind == InstructionClass::load_far_pointer;
+  if (of_ss) return i.reg_field == kSs ? std::optional(Leave::lend) : std::nullopt;
+  if (i.kind == InstructionClass::far_jump) return Leave::task;
+  if (i.kind != InstructionClass::plain || i.opcode_map != 0) return std::nullopt;
+  const bool to_register = i.reg_field == kEsp;
+  // A frame that ends leaves the stack what it is.
+  const auto other = [](std::uint8_t reg) { return reg != kEbp && reg != kEsp; };
+  bool loads = false;
+  switch (i.opcode) {
+    case 0x8b:  // MOV r, r/m
+      if (to_register && !i.register_form) return Leave::task;
+      loads = to_register && other(i.rm_field);
+      break;
+    case 0x89:  // MOV r/m, r
+      loads = i.register_form && i.rm_field == kEsp && other(i.reg_field);
+      break;
+    case 0x87:  // XCHG
+      loads = to_register || (i.register_form && i.rm_field == kEsp);
+      break;
+    case 0x8d:  // LEA
+      loads = to_register && other(i.modrm & 7);
+      break;
+    case 0x5c:
+    case 0x94:
+    case 0xbc:  // POP, XCHG with EAX, MOV of a constant
+      loads = i.rm_field == kEsp;
+      break;
+    default:
+      break;
+  }
+  return loads ? std::optional(Leave::lend) : std::nullopt;
+}
+
+/// The stack pointer before and after an instruction that pushes or pops one item and nothing else.
+struct StackMove {
+  LinearAddr before, after;
+};
+std::optional<StackMove> stack_move(const ExecutedInstruction& e) {
+  const DecodedInstruction& i = *e.info;
+  if (i.opcode_map != 0 || e.ea_count == 0 || i.rm_field == kEsp) return std::nullopt;
+  const LinearAddr at = e.ea[0], above{at.value + i.operand_bytes};
+  const bool pushes = (i.opcode >= 0x50 && i.opcode <= 0x57) || i.opcode == 0x68 ||
+                      i.opcode == 0x6a || i.opcode == 0x9c;
+  if (pushes) return StackMove{above, at};
+  const bool pops = (i.opcode >= 0x58 && i.opcode <= 0x5f) || i.opcode == 0x9d;
+  return pops ? std::optional(StackMove{at, above}) : std::nullopt;
+}
+
 }  // namespace
 
 LinearAddr stack_pointer(const Machine& machine) {
@@ -40,6 +98,16 @@ LinearAddr stack_pointer(const Machine& machine) {
   }
   const bool wide = (machine.engine().hflags() & kHfSs32) != 0;
   return linear32(cpu.segment[kSs].base, wide ? cpu.gpr[kEsp] : cpu.gpr[kEsp] & 0xffff);
+}
+
+StackPlace stack_place(const Machine& machine) {
+  return {stack_space(machine), stack_pointer(machine)};
+}
+
+bool has_come_back(const StackPlace& now, const StackPlace& there) {
+  // The stacks of two tasks lie farther from each other than this.
+  constexpr std::uint64_t kMostTaken = 4096;
+  return now.space == there.space && now.top.value - there.top.value < kMostTaken;
 }
 
 std::optional<std::uint64_t> number_at(const Machine& machine, LinearAddr at, unsigned bytes) {
@@ -53,10 +121,12 @@ std::optional<std::uint64_t> number_at(const Machine& machine, LinearAddr at, un
   return value;
 }
 
+AddressSpaceId CallScan::space() const { return stack_space(machine_); }
+
 void CallScan::arrive(LinearAddr at) {
   if (!arrives_) return;
-  arrives_ = false;
-  if (!calls_.empty()) calls_.back().target = at;
+  arrives_.reset();
+  stacks_.arrive(at);
 }
 
 void CallScan::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
@@ -68,6 +138,9 @@ void CallScan::ran(std::span<const ExecutedBlock> blocks, Position first, std::u
 
 void CallScan::look_at(const ExecutedBlock& block, Position first) {
   arrive(block.linear(0));
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    if (load_of_stack(block.decoded(i))) stack_loaded(block, i);
+  }
   const std::uint32_t last = block.count() - 1;
   const InstructionClass kind = block.decoded(last).kind;
   // Instructions that leave or enter a level never are in blocks.
@@ -75,10 +148,24 @@ void CallScan::look_at(const ExecutedBlock& block, Position first) {
   look_at(block.instruction(last), {first.instruction + last, 0});
 }
 
+/// Pushes before that, and pops after it, show what the stack pointer was, and is.
+void CallScan::stack_loaded(const ExecutedBlock& block, std::uint32_t i) {
+  std::optional<StackMove> before, after;
+  for (std::uint32_t j = i; j-- > 0 && !before;) before = stack_move(block.instruction(j));
+  stacks_.leave(*load_of_stack(block.decoded(i)),
+                before ? std::optional(before->after) : std::nullopt);
+  for (std::uint32_t j = i + 1; j < block.count() && !after; ++j) {
+    after = stack_move(block.instruction(j));
+  }
+  if (after) stacks_.settle(space(), after->before);
+}
+
 void CallScan::instruction(const ExecutedInstruction& e, Position now) {
   arrive(e.linear);
   nest_.instruction(e, now);
+  if (const auto how = load_of_stack(*e.info)) stacks_.leave(*how, std::nullopt);
   look_at(e, now);
+  changed_level(e, now);
 }
 
 void CallScan::iterations(const ExecutedInstruction& first, std::uint32_t, std::uint32_t,
@@ -88,13 +175,14 @@ void CallScan::iterations(const ExecutedInstruction& first, std::uint32_t, std::
 
 void CallScan::look_at(const ExecutedInstruction& e, Position now) {
   const DecodedInstruction& info = *e.info;
-  if (is_return(info.kind) && e.ea_count > 0) returned_from(e.ea[0]);
+  if (is_return(info.kind) && e.ea_count > 0) stacks_.returned(space(), e.ea[0]);
   if (!is_call(info.kind) || e.ea_count <= slot_address(info)) return;
   OpenCall call;
   call.at = now;
   call.call = e.linear;
   call.slot = e.ea[slot_address(info)];
   call.slot_bytes = info.bits64 ? 8 : info.operand_bytes;
+  call.space = space();
   if (info.kind == InstructionClass::far_call) {
     // CS is pushed first, and the offset below it.
     call.slot = LinearAddr{call.slot.value - call.slot_bytes};
@@ -102,20 +190,70 @@ void CallScan::look_at(const ExecutedInstruction& e, Position now) {
   call.return_to =
       info.bits64 ? LinearAddr{e.linear.value + info.length} : e.linear.plus32(info.length);
   call.return_offset = e.offset + info.length;
-  calls_.push_back(call);
-  arrives_ = true;
-  if (calls_.size() > kMostOpen) calls_.pop_front();
+  stacks_.call(call);
+  arrives_ = now;
 }
 
-/// That call has ended, and all that were made above it on its stack.
-void CallScan::returned_from(LinearAddr slot) {
-  for (std::size_t i = calls_.size(); i-- > 0;) {
-    const std::uint64_t there = calls_[i].slot.value;
-    const bool above = there <= slot.value && slot.value - there < kOneStack;
-    if (above) calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (there == slot.value || (!above && slot.value - there >= kOneStack)) return;
-    if (there > slot.value && there - slot.value < kOneStack) return;
+/// SYSENTER and its like are told of while the registers are those of the level that is left.
+void CallScan::changed_level(const ExecutedInstruction& e, Position now) {
+  switch (e.info->kind) {
+    case InstructionClass::sysenter:
+    case InstructionClass::syscall:
+      stacks_.settle(space(), stack_pointer(machine_));
+      return stacks_.enter(stack_pointer(machine_), now);
+    case InstructionClass::sysexit:
+      return stacks_.resume(machine_.engine().address_space(),
+                            LinearAddr{whole_gpr(machine_.engine(), kEcx)});
+    case InstructionClass::sysret:
+      return stacks_.resume(machine_.engine().address_space(),
+                            LinearAddr{whole_gpr(machine_.engine(), kEsp)});
+    case InstructionClass::iret:
+      return interrupt_returned(e);
+    case InstructionClass::rsm:
+      return stacks_.leave(OpenStacks::Leave::task, std::nullopt);
+    default:
+      return;
   }
+}
+
+/// It has gone back already, and the frame is still there.
+void CallScan::interrupt_returned(const ExecutedInstruction& iret) {
+  constexpr unsigned kWords = 3, kVirtual8086Bit = 17;
+  if (iret.ea_count == 0) return stacks_.leave(OpenStacks::Leave::task, std::nullopt);
+  const unsigned size = iret.info->operand_bytes;
+  const LinearAddr frame = iret.ea[0];
+  const auto word = [&](unsigned number) {
+    return number_at(machine_, LinearAddr{frame.value + number * size}, size).value_or(0);
+  };
+  const bool is_virtual = !iret.info->real_or_v86 && size == 4 && word(2) >> kVirtual8086Bit & 1;
+  if (is_virtual) return stacks_.leave(OpenStacks::Leave::task, std::nullopt);
+  const auto programs = iret.info->real_or_v86 ? std::nullopt : nest_.programs_stack(iret);
+  const AddressSpaceId program = machine_.engine().address_space();
+  if (programs && !stacks_.runs_in(program)) {
+    return stacks_.resume(program, LinearAddr{*programs});
+  }
+  LinearAddr behind{frame.value + kWords * size};
+  if (iret.info->bits64) {
+    // It takes the stack pointer from the frame at any level.
+    behind = LinearAddr{word(kWords)};
+    const bool same = behind.value - frame.value < kFrame;
+    if (!same) stacks_.leave(OpenStacks::Leave::resume, frame);
+  }
+  stacks_.settle(space(), behind);
+}
+
+void CallScan::delivered(const DeliveredEvent& event, Position now) {
+  nest_.delivered(event, now);
+  // A call that leads to where nothing can run was one of that place.
+  arrive(machine_.next_linear());
+  const LinearAddr top = stack_pointer(machine_), frame = nest_.last_frame();
+  const AddressSpaceId before = space();
+  stacks_.settle(before, top);
+  if (event.kind == DeliveredEvent::Kind::smi) return stacks_.enter(top, now);
+  if (top.value - frame.value < kFrame) return stacks_.enter_above(frame, now);
+  stacks_.enter(top, now);
+  if (before != OpenStacks::kSupervisor) return stacks_.begin(frame);
+  stacks_.settle(OpenStacks::kSupervisor, frame);
 }
 
 bool CallScan::stack_holds(const OpenCall& call) const {
@@ -124,20 +262,19 @@ bool CallScan::stack_holds(const OpenCall& call) const {
   return held && (*held & mask) == (call.return_offset & mask);
 }
 
-std::vector<OpenCall> CallScan::open_calls() const {
-  std::vector<OpenCall> open;
-  std::uint64_t top = stack_pointer(machine_).value;
-  for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
-    const std::uint64_t slot = call->slot.value;
-    const bool one_stack = (slot > top ? slot - top : top - slot) < kOneStack;
-    if (one_stack && slot < top) continue;  // the stack was cut back
-    if (!stack_holds(*call)) continue;
-    open.push_back(*call);
+OpenNest CallScan::open() const {
+  OpenStacks::Open open = stacks_.open(space(), stack_pointer(machine_));
+  OpenNest nest;
+  for (OpenCall& call : open.calls) {
     // Its first instruction is the next one, and has not been told of.
-    if (arrives_ && call == calls_.rbegin()) open.back().target = machine_.next_linear();
-    top = slot;
+    if (arrives_ == call.at) call.target = machine_.next_linear();
+    if (stack_holds(call)) nest.calls.push_back(call);
   }
-  return open;
+  nest.entered = nest_.entered();
+  std::erase_if(nest.entered, [&](const InterruptNest::Entered& entered) {
+    return std::find(open.entries.begin(), open.entries.end(), entered.at) == open.entries.end();
+  });
+  return nest;
 }
 
 }  // namespace citcat

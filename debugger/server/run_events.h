@@ -64,6 +64,10 @@ class InterruptNest final : public Observer {
   std::vector<Entered> entered() const;
   /// Handlers that returned and had been entered before the stretch began.
   std::uint64_t entered_before() const { return entered_before_; }
+  /// Where the frame of the delivery lies that was told last.
+  LinearAddr last_frame() const { return entered_.back().frame; }
+  /// The stack pointer to which an IRET to level 3 goes back, read before it does.
+  std::optional<std::uint64_t> programs_stack(const ExecutedInstruction& iret) const;
 
  private:
   LinearAddr frame_of(const DeliveredEvent& event) const;
@@ -71,7 +75,6 @@ class InterruptNest final : public Observer {
   std::uint64_t value_at(LinearAddr linear, unsigned bytes) const;
   void called(const ExecutedInstruction& e, Position now);
   bool called_back(std::uint64_t stack_pointer);
-  std::optional<std::uint64_t> programs_stack(const ExecutedInstruction& iret) const;
 
   const Machine& machine_;
   std::vector<Entered> entered_;

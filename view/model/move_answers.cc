@@ -39,14 +39,15 @@ Why why_of(const ReplayTimeline::Stop& stop, bool back) {
   return back ? kBeginning : kEnd;
 }
 
-/// Runs on to the instruction at `to` with a stack no deeper than `stack`.
-Why run_until(RunView& view, LinearAddr to, std::uint64_t stack) {
+/// Runs on to the instruction at `to`, with the stack pointer back where `there` says.
+Why run_until(RunView& view, LinearAddr to, const std::optional<StackPlace>& there) {
   StopSet stops;
   stops.code.push_back(to);
   for (;;) {
     const auto stop = view.timeline().run_to_stop(stops, view.limit());
     const Why why = why_of(stop, false);
-    if (why != kMoved || stack_pointer(view.machine()).value >= stack) return why;
+    const bool returned = !there || has_come_back(stack_place(view.machine()), *there);
+    if (why != kMoved || returned) return why;
     if (view.timed_out()) return kTooLong;
   }
 }
@@ -62,9 +63,9 @@ Why over(RunView& view) {
   const LinearAddr behind =
       info.bits64 ? LinearAddr{at.value + info.length} : at.plus32(info.length);
   if (is_call(info.kind) || info.kind == InstructionClass::int_n) {
-    return run_until(view, behind, stack_pointer(view.machine()).value);
+    return run_until(view, behind, stack_place(view.machine()));
   }
-  if (info.is_repeated()) return run_until(view, behind, 0);
+  if (info.is_repeated()) return run_until(view, behind, std::nullopt);
   return step(view);
 }
 
@@ -114,7 +115,8 @@ RunningCall running_call(RunView& view) {
 Why out(RunView& view) {
   const auto [call, why_not] = running_call(view);
   if (!call) return why_not;
-  return run_until(view, call->return_to, call->slot.value + 1);
+  return run_until(view, call->return_to,
+                   StackPlace{call->space, LinearAddr{call->slot.value + 1}});
 }
 
 Why out_back(RunView& view) {
