@@ -131,6 +131,7 @@ class BusModel {
     std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
     std::array<std::uint8_t, kMaxSets> recent;             ///< the way that was used most recently
 
+    Cache() { clear(); }
     void clear();
     /// The way of `set` that holds the line, or -1.
     int find(unsigned set, std::uint64_t number) const {
