@@ -157,7 +157,7 @@ TEST_F(DapCommand, ADataBreakpointWhereNothingIsMappedIsNotVerified) {
         .at(0);
   };
   EXPECT_EQ(set("0xc1c33a2c/4").at("verified"), true);
-  const Json refused = set("0x8048000/4");
+  const Json refused = set("0x40000000/4");
   EXPECT_EQ(refused.at("verified"), false);
   EXPECT_NE(refused.at("message").get<std::string>().find("nothing is mapped there"),
             std::string::npos);

@@ -88,11 +88,11 @@ TEST_F(DebugCommand, SaysWhichWatchpointsAMoveCannotMeet) {
   import_linux();
   const std::string output = gdb("linux.citcat --at 10", R"(
 watch *(int*)0xc1c33a2c
-watch *(int*)0x8048000
+watch *(int*)0x40000000
 tbreak *$pc
 continue
 )");
-  EXPECT_TRUE(contains(output, "watchpoint at 0x8048000: nothing is mapped there now")) << output;
+  EXPECT_TRUE(contains(output, "watchpoint at 0x40000000: nothing is mapped there now")) << output;
   EXPECT_FALSE(contains(output, "watchpoint at 0xc1c33a2c")) << output;
 }
 
