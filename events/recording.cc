@@ -43,6 +43,7 @@ Recording Recording::clone() const {
   copy.provenance = provenance;
   copy.initial = initial;
   copy.bus = bus;
+  copy.shares_bus = shares_bus;
   copy.image = image.clone();
   copy.port_unit = port_unit;
   copy.adoptions = adoptions;

@@ -194,6 +194,8 @@ struct Recording : Schedule {
   Provenance provenance;
   CpuState initial;
   BusModel bus;
+  /// Other processors are on the bus. The archive says it of all of them, and no recording itself.
+  bool shares_bus = false;
   MemoryImage image;
   PortUnit port_unit = PortUnit::bytes;
   /// For a recording without evidence: the results that the verified replay took from the bus, in

@@ -206,6 +206,7 @@ RecordingFile RecordingFile::open(const std::string& path) {
                       "expected a recording of each of " + std::to_string(processors) +
                           " processors, found " + std::to_string(file.recordings_));
   }
+  file.parts_.recording.shares_bus = processors != 0;
   if (machine.info.leaves_out) {
     file.parts_.recording.external_writes =
         kept_left_out().take(container->content_hash(), file.number_, [&] {

@@ -387,11 +387,13 @@ bool Replayer::apply_due() {
   const bool interrupt = interrupt_is_due();
   const bool external = external_write_is_due();
   if (external && interrupt) {
-    // At one position the bus decides.
-    if (schedule_.interrupts[next_interrupt_].transaction <
-        external_writes_[next_external_].transaction) {
-      return deliver_interrupt();
-    }
+    const ExternalWrite& w = external_writes_[next_external_];
+    const Interrupt& event = schedule_.interrupts[next_interrupt_];
+    // Another processor's write was there before what shows it: the delivery itself fills the lines
+    // of its frame. Of a processor alone the bus decides at one position.
+    const bool was_there =
+        recording_.shares_bus && w.position_known && w.position == event.position;
+    if (!was_there && event.transaction < w.transaction) return deliver_interrupt();
   }
   if (external) {
     const ExternalWrite& w = external_writes_[next_external_++];
