@@ -12,7 +12,7 @@ ExportFile::ExportFile(ToolOptions& options, const Setup& setup)
     : path_(tool_output(options, setup)), spool_(setup.spool), begins_(setup.begins) {}
 
 ExportFile::~ExportFile() {
-  if (is_kept_ || buffer_.empty()) return;
+  if (is_kept_ || used_ == 0 || buffer_.empty()) return;  // a moved one has no buffer
   try {
     flush();
   } catch (const std::exception&) {
