@@ -11,9 +11,15 @@ bool can_be_taken_back(const std::string& path) {
   return path.empty() || path == "/dev/null" || output_kind(path) == OutputKind::replaced;
 }
 
+bool compares_as_usual(const SessionOptions& run) {
+  return run.check && run.path == ExecutionPath::blocks && !run.policy.strict &&
+         run.policy.waived.empty();
+}
+
 void verify_first(const RecordingFile& file, const std::string& recording, bool remember,
                   SessionOptions& run, std::optional<CheckpointRun>& verified,
                   const Console& console) {
+  // The careful comparison of so many is cheaper.
   constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
   run.start = run.checkpoints->beginning();
   if (run.start || run.to <= kFewInstructions) return;

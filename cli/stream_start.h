@@ -14,6 +14,10 @@ namespace citcat {
 /// Whether an output can be begun anew: not one on the standard output, a pipe or a device.
 bool can_be_taken_back(const std::string& path);
 
+/// Whether `run` is compared with evidence or digests, with nothing about the comparison changed:
+/// what was found out before then holds for it.
+bool compares_as_usual(const SessionOptions& run);
+
 /// For a stream that is to be compared. Lets `run`, whose `checkpoints` must be set, begin with
 /// what the archive remembers of having been verified; else verifies the recording now, unless `to`
 /// is so near that a careful comparison is cheaper. `verified` keeps what verifying gave, and must

@@ -36,9 +36,8 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
   run_options.path = options.path;
   std::optional<Checkpoints> checkpoints;
   std::optional<CheckpointRun> verified;
-  const bool compares_as_usual = options.check && options.path == ExecutionPath::blocks &&
-                                 !options.policy.strict && options.policy.waived.empty();
-  if (trace != nullptr && !options.start_over && options.use_checkpoints && compares_as_usual) {
+  if (trace != nullptr && !options.start_over && options.use_checkpoints &&
+      compares_as_usual(run_options)) {
     checkpoints.emplace(file);
     run_options.checkpoints = &*checkpoints;
     if (!checkpoints->start_for(options.range))

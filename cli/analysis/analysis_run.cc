@@ -194,8 +194,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   std::optional<CheckpointRun> verified;
   if (!writes_stream(plan)) {
     options.start_over = start_over;
-  } else if (plan.use_checkpoints && plan.check && !options.start && !plan.policy.strict &&
-             plan.policy.waived.empty() && plan.path == ExecutionPath::blocks) {
+  } else if (plan.use_checkpoints && !options.start && compares_as_usual(options)) {
     verify_first(file, file.container().path(), false, options, verified, console);
   }
   options.plain_first = true;
