@@ -22,7 +22,7 @@ bool is_return(InstructionClass kind) {
          kind == InstructionClass::iret;
 }
 
-/// How a move ended: "moved", "end", "beginning" or "took too long".
+/// How a move ended, in a word or two for whoever asks (docs/formats/view-interface.md).
 using Why = const char*;
 constexpr Why kMoved = "moved", kEnd = "end", kBeginning = "beginning", kTooLong = "took too long",
               kNoCall = "no call";
