@@ -101,18 +101,19 @@ TEST_F(EndlessRepeat, ADebuggerGoesToAPlaceWithinIt) {
 
 TEST_F(EndlessRepeat, CtrlCEndsWhyWithinIt) {
   import_cached();
-  const ProcessResult result =
-      run_shell("timeout -s INT -k 20 2 \"$CITCAT\" why r.citcat --register edi --memory-limit 8G",
-                file("."));
+  const ProcessResult result = run_shell(
+      "timeout --foreground -s INT -k 20 2 \"$CITCAT\" why r.citcat --register edi --memory-limit "
+      "8G",
+      file("."));
   EXPECT_EQ(result.exit_code, 124) << result.err;  // 137: it had to be killed
 }
 
 TEST_F(EndlessRepeat, CtrlCEndsAListingAndAComparisonWithinIt) {
   import_cached();
   for (const char* const command : {"cat r.citcat --from 5", "diff r.citcat r.citcat"}) {
-    const ProcessResult result = run_shell(
-        "timeout -s INT -k 20 1.5 \"$CITCAT\" " + std::string(command) + " --memory-limit 8G",
-        file("."));
+    const ProcessResult result = run_shell("timeout --foreground -s INT -k 20 1.5 \"$CITCAT\" " +
+                                               std::string(command) + " --memory-limit 8G",
+                                           file("."));
     EXPECT_EQ(result.exit_code, 124) << command << result.err;  // 137: it had to be killed
     EXPECT_THAT(result.err, HasSubstr("interrupted"));
   }

@@ -262,8 +262,10 @@ TEST_F(SqlCommand, EndsAtAnInterruptHoweverLongTheQuery) {
   import_sample("r.citcat");
   for (const std::string from : {"select count(*) from c", "select x from c where x < 0",
                                  "select count(*) from c, instructions"}) {
+    // Without --foreground, timeout(1) interrupts its group, too: twice, which ends a command at
+    // once.
     const ProcessResult result = run_shell(
-        "timeout -s INT -k 30 2 $CITCAT sql r.citcat 'with recursive c(x) as "
+        "timeout --foreground -s INT -k 30 2 $CITCAT sql r.citcat 'with recursive c(x) as "
         "(select 1 union all select x + 1 from c) " +
             from + "'",
         file(""));
