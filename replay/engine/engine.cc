@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string_view>
@@ -317,10 +318,19 @@ void Engine::map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t
     if (p != MAP_FAILED) return;
     throw InternalError(std::string("engine: cannot ") + doing + ": " + std::strerror(errno));
   };
-  require(mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-          "share memory");
+  constexpr int kAccess = PROT_READ | PROT_WRITE;
+  require(mmap(host, size, kAccess, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), "share memory");
   // With a shared mapping, a length of 0 asks for a second mapping of the same pages: mremap(2).
-  void* const second = mremap(host, 0, size, MREMAP_MAYMOVE);
+  void* second = mremap(host, 0, size, MREMAP_MAYMOVE);
+  if (second == MAP_FAILED && errno == EINVAL) {
+    // Valgrind refuses that. A file without a name does the same, unless files are limited in size.
+    const int file = memfd_create("citcat", MFD_CLOEXEC);
+    if (ftruncate(file, static_cast<off_t>(size)) == 0) {
+      require(mmap(host, size, kAccess, MAP_SHARED | MAP_FIXED, file, 0), "share memory");
+      second = mmap(nullptr, size, kAccess, MAP_SHARED, file, 0);
+    }
+    ::close(file);
+  }
   require(second, "map memory a second time");
   second_mappings_.push_back({static_cast<std::uint8_t*>(second), size});
   check(uc_mem_map_ptr(uc_, kUnchecked + base, size, UC_PROT_ALL, second),
