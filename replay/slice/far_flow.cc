@@ -60,7 +60,9 @@ constexpr std::array<unsigned, 6> kSegmentsInOrder{kEs, kCs, kSs, kDs, kFs, kGs}
 void add_saved(std::size_t width, std::size_t segments, ValueFlow& flow) {
   flow.effects.push_back({{stored(0, width)}, {}, {}});  // where it goes on is no input
   for (unsigned bit = 0; bit < 8 * width; ++bit) {
-    flow.effects.push_back({{stored(width + bit / 8, 1)}, {}, {placed(place::flag(bit))}});
+    ValueEffect saved{{stored(width + bit / 8, 1)}, {}, {placed(place::flag(bit))}};
+    saved.to_bits = static_cast<std::uint8_t>(1u << bit % 8);
+    flow.effects.push_back(std::move(saved));
   }
   for (unsigned r = 0; r < 8; ++r) {
     flow.effects.push_back({{stored((kFirstRegister + r) * width, width)},
@@ -77,9 +79,10 @@ void add_saved(std::size_t width, std::size_t segments, ValueFlow& flow) {
 /// The task that is entered.
 void add_entered(std::size_t width, std::size_t segments, ValueFlow& flow) {
   for (unsigned bit = 0; bit < 32; ++bit) {
-    std::vector<Span> from;
-    if (bit < 8 * width) from.push_back(loaded(width + bit / 8, 1));
-    flow.effects.push_back({{placed(place::flag(bit))}, from, {}});
+    ValueEffect taken{{placed(place::flag(bit))}, {}, {}};
+    if (bit < 8 * width) taken.lanes.push_back(loaded(width + bit / 8, 1));
+    taken.from_bits = static_cast<std::uint8_t>(1u << bit % 8);
+    flow.effects.push_back(std::move(taken));
   }
   for (unsigned r = 0; r < 8; ++r) {
     const Span from = loaded((kFirstRegister + r) * width, width);

@@ -13,14 +13,22 @@ bool LiveValues::any_of(PhysAddr a, std::uint32_t size) const {
   return std::any_of(begin, begin + room, [](std::uint8_t way) { return way != 0; });
 }
 
-void LiveValues::want_place(unsigned number, SliceWay way) {
+void LiveValues::want_place(unsigned number, SliceWay way, std::uint8_t bits) {
   const auto w = static_cast<std::uint8_t>(way);
   std::uint8_t& have = places_[number];
   have = have == 0 ? w : std::min(have, w);
+  bits_[number] |= bits;
   set_.set(number);
 }
 
-void LiveValues::want_memory(PhysAddr a, SliceWay way) {
+void LiveValues::forget_place(unsigned number, std::uint8_t bits) {
+  bits_[number] &= static_cast<std::uint8_t>(~bits);
+  if (bits_[number] != 0) return;
+  places_[number] = 0;
+  set_.reset(number);
+}
+
+void LiveValues::want_memory(PhysAddr a, SliceWay way, std::uint8_t bits) {
   const auto w = static_cast<std::uint8_t>(way);
   std::unique_ptr<Page>& page = pages_[a.page()];
   if (page == nullptr) page = std::make_unique<Page>();
@@ -28,11 +36,15 @@ void LiveValues::want_memory(PhysAddr a, SliceWay way) {
   std::uint8_t& have = page->ways[a.offset_in_page()];
   if (have == 0) ++page->count;
   have = have == 0 ? w : std::min(have, w);
+  page->bits[a.offset_in_page()] |= bits;
 }
 
-void LiveValues::forget_memory(PhysAddr a) {
+void LiveValues::forget_memory(PhysAddr a, std::uint8_t bits) {
   const auto page = pages_.find(a.page());
   if (page == pages_.end()) return;
+  std::uint8_t& left = page->second->bits[a.offset_in_page()];
+  left &= static_cast<std::uint8_t>(~bits);
+  if (left != 0) return;
   std::uint8_t& have = page->second->ways[a.offset_in_page()];
   if (have != 0) --page->second->count;
   have = 0;
@@ -42,15 +54,14 @@ void LiveValues::forget_memory(PhysAddr a) {
 void LiveValues::rotate_stack(int by) {
   if (by == 0 || !wants_stack()) return;
   constexpr unsigned kBytes = 8 * place::kStackBytes;
-  std::array<std::uint8_t, kBytes> before{};
-  for (unsigned i = 0; i < kBytes; ++i) {
-    const unsigned to =
-        (i + kBytes - static_cast<unsigned>((by + 8) % 8) * place::kStackBytes) % kBytes;
-    before[to] = places_[place::kStack + i];
+  // ST(0) was ST(-by) before.
+  const auto first = static_cast<unsigned>((by + 8) % 8) * place::kStackBytes;
+  for (auto* const each : {&places_, &bits_}) {
+    const auto begin = each->begin() + place::kStack;
+    std::rotate(begin, begin + first, begin + kBytes);
   }
   for (unsigned i = 0; i < kBytes; ++i) {
-    places_[place::kStack + i] = before[i];
-    set_.set(place::kStack + i, before[i] != 0);
+    set_.set(place::kStack + i, places_[place::kStack + i] != 0);
   }
 }
 

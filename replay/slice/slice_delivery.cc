@@ -16,21 +16,23 @@ SliceDelivery::SliceDelivery(SliceWalk& walk, const LoggedDelivery& delivery,
       slots_(frame_of(frame_.size())) {}
 
 bool SliceDelivery::meet_place(unsigned number) {
-  const std::uint8_t way = walk_.live_.place(number);
-  if (way == 0) return false;
-  way_ = static_cast<SliceWay>(way);
-  walk_.met_.places.push_back(static_cast<std::uint16_t>(number));
-  walk_.met_.nearest = std::min(walk_.met_.nearest, way_);
+  bits_ = walk_.live_.bits_of_place(number);
+  if (bits_ == 0) return false;
+  way_ = static_cast<SliceWay>(walk_.live_.place(number));
+  walk_.met_.add_place(number, way_, bits_);
   return true;
 }
 
 bool SliceDelivery::meet_memory(PhysAddr a) {
-  const std::uint8_t way = walk_.live_.memory(a);
-  if (way == 0) return false;
-  way_ = static_cast<SliceWay>(way);
-  walk_.met_.memory.push_back({a, {}, 1});
-  walk_.met_.nearest = std::min(walk_.met_.nearest, way_);
+  bits_ = walk_.live_.bits_of_memory(a);
+  if (bits_ == 0) return false;
+  way_ = static_cast<SliceWay>(walk_.live_.memory(a));
+  walk_.met_.add_memory({a, {}, 1}, way_, bits_);
   return true;
+}
+
+void SliceDelivery::want_place(PlaceRange place, std::uint8_t bits) {
+  walk_.demand_.places.push_back({place.first, way_, bits});
 }
 
 void SliceDelivery::says() { by_event_ = true; }
@@ -41,7 +43,7 @@ void SliceDelivery::want_loads() {
 
 void SliceDelivery::meet_byte(FrameSlot slot, std::uint32_t byte) {
   const auto segment = [&](unsigned number) {
-    if (byte < 2) walk_.demand_.places.emplace_back(place::segment(number).first, way_);
+    if (byte < 2) want_place(place::segment(number));
   };
   switch (slot) {
     case FrameSlot::gs:
@@ -57,11 +59,10 @@ void SliceDelivery::meet_byte(FrameSlot slot, std::uint32_t byte) {
     case FrameSlot::cs:
       return segment(kCs);
     case FrameSlot::sp:
-      walk_.demand_.places.emplace_back(place::gpr(kEsp, byte, 1).first, way_);
-      return;
+      return want_place(place::gpr(kEsp, byte, 1), bits_);
     case FrameSlot::flags:
       for (unsigned bit = 8 * byte; bit < std::min(32u, 8 * byte + 8); ++bit) {
-        walk_.demand_.places.emplace_back(place::flag(bit).first, way_);
+        if ((bits_ >> bit % 8 & 1) != 0) want_place(place::flag(bit));
       }
       return;
     case FrameSlot::ip:
@@ -105,7 +106,7 @@ void SliceDelivery::meet_registers() {
   for (unsigned i = 0; i < 8; ++i) {
     if (!meet_place(place::kGprs + 8 * kEsp + i)) continue;
     if (other_stack) want_loads();
-    if (slots_.size() < 9) walk_.demand_.places.emplace_back(place::gpr(kEsp, i, 1).first, way_);
+    if (slots_.size() < 9) want_place(place::gpr(kEsp, i, 1));
   }
   for (const unsigned number : {kCs, kSs}) {
     if (number == kSs && !other_stack) continue;
@@ -155,8 +156,7 @@ void SliceDelivery::go_back(Position position) {
   const bool fault = delivery_.event.kind == DeliveredEvent::Kind::exception &&
                      delivery_.event.vector == kPageFault;
   if (fault && meet_place(place::kControl + 1)) says();
-  for (const std::uint16_t p : walk_.met_.places) walk_.live_.forget_place(p);
-  for (const SliceMemory& m : walk_.met_.memory) walk_.live_.forget_memory(m.physical);
+  walk_.forget_met();
   const bool controls = comes_from_outside() && walk_.wants_branch();
   const bool met = walk_.met_.any();
   if (met) add_step(position);

@@ -26,6 +26,7 @@ class SliceDelivery {
   void meet_registers();
   void meet_reset_registers();
   void want_loads();
+  void want_place(PlaceRange place, std::uint8_t bits = 0xff);
   void says();
   bool comes_from_outside() const;
   void add_step(Position position);
@@ -37,6 +38,7 @@ class SliceDelivery {
   std::vector<PushedWord> frame_;
   std::vector<FrameSlot> slots_;
   SliceWay way_ = SliceWay::value;  ///< of what was met last
+  std::uint8_t bits_ = 0;           ///< of that, the bits that matter
   bool by_event_ = false;           ///< what the processor says of the event matters
 };
 

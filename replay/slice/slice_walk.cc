@@ -30,17 +30,39 @@ void SliceWalk::Demand::clear() {
 void SliceWalk::Met::clear() {
   places.clear();
   memory.clear();
+  place_bits.clear();
+  memory_bits.clear();
   nearest = SliceWay::control;
 }
 
-void SliceWalk::want(PlaceRange range, SliceWay way) {
+void SliceWalk::Met::add_place(unsigned number, SliceWay way, std::uint8_t bits) {
+  places.push_back(static_cast<std::uint16_t>(number));
+  place_bits.push_back(bits);
+  nearest = std::min(nearest, way);
+}
+
+void SliceWalk::Met::add_memory(const SliceMemory& byte, SliceWay way, std::uint8_t bits) {
+  memory.push_back(byte);
+  memory_bits.push_back(bits);
+  nearest = std::min(nearest, way);
+}
+
+std::uint8_t SliceWalk::Met::bits_of(PhysAddr byte) const {
+  std::uint8_t bits = 0;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i].physical == byte) bits |= memory_bits[i];
+  }
+  return bits;
+}
+
+void SliceWalk::want(PlaceRange range, SliceWay way, std::uint8_t bits) {
   for (unsigned i = 0; i < range.count; ++i) {
     const unsigned number = range.first + i;
     if (way != SliceWay::value && !query_.stack_pointer && is_in_stack_pointer(number)) {
       ++slice_.stack_pointer_given;
       continue;
     }
-    live_.want_place(number, way);
+    live_.want_place(number, way, bits);
   }
 }
 
@@ -159,16 +181,17 @@ std::uint32_t SliceWalk::length(const ValueSpan& span) const {
                                  there - span.first);
 }
 
-void SliceWalk::demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way) {
+void SliceWalk::demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way,
+                            std::uint8_t bits) {
   if (span.of == Of::places) {
-    demand_.places.emplace_back(static_cast<std::uint16_t>(span.first + i), way);
+    demand_.places.push_back({static_cast<std::uint16_t>(span.first + i), way, bits});
   } else if (span.of == Of::loads) {
-    demand_.memory.emplace_back(loads_.at(span.first + i), way);
+    demand_.memory.push_back({loads_.at(span.first + i), way, bits});
     touched_memory_ = true;
   }
 }
 
-void SliceWalk::demand_span(const ValueSpan& span, SliceWay way) {
+void SliceWalk::demand_span(const ValueSpan& span, SliceWay way, std::uint8_t bits) {
   if (span.of == Of::input) {
     demand_.input_way = demand_.input ? std::min(demand_.input_way, way) : way;
     demand_.input = true;
@@ -176,10 +199,11 @@ void SliceWalk::demand_span(const ValueSpan& span, SliceWay way) {
     return;
   }
   const std::uint32_t count = length(span);
-  for (std::uint32_t i = 0; i < count; ++i) demand_byte(span, i, way);
+  for (std::uint32_t i = 0; i < count; ++i) demand_byte(span, i, way, bits);
 }
 
-/// Looks which bytes of what it writes matter, and wants what they are made of.
+/// Looks which bytes of what it writes matter, and which of their bits, and wants what they are
+/// made of.
 void SliceWalk::effect(const ValueEffect& effect) {
   using When = ValueEffect::When;
   const bool loaded = effect.when == When::always || length(effect.told_by) != 0;
@@ -190,27 +214,30 @@ void SliceWalk::effect(const ValueEffect& effect) {
   for (const ValueSpan& span : effect.to) {
     const std::uint32_t count = length(span);
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::uint8_t way = 0;
+      Demand::Byte<std::uint32_t> hit{base + i};
       if (span.of == Of::places) {
-        way = live_.place(span.first + i);
-        if (way != 0) met_.places.push_back(static_cast<std::uint16_t>(span.first + i));
+        const unsigned number = span.first + i;
+        hit.bits = live_.bits_of_place(number) & effect.to_bits;
+        hit.way = static_cast<SliceWay>(live_.place(number));
+        if (hit.bits != 0) met_.add_place(number, hit.way, hit.bits);
       } else {
         const SliceMemory byte = stores_.at(span.first + i);
-        way = live_.memory(byte.physical);
-        if (way != 0) {
-          met_.memory.push_back(byte);
+        hit.bits = live_.bits_of_memory(byte.physical) & effect.to_bits;
+        hit.way = static_cast<SliceWay>(live_.memory(byte.physical));
+        if (hit.bits != 0) {
+          met_.add_memory(byte, hit.way, hit.bits);
           touched_memory_ = true;
         }
       }
-      if (way == 0) continue;
-      hits_.emplace_back(base + i, static_cast<SliceWay>(way));
-      nearest = std::min(nearest, static_cast<SliceWay>(way));
+      if (hit.bits == 0) continue;
+      hits_.push_back(hit);
+      nearest = std::min(nearest, hit.way);
     }
     base += count;
   }
   if (hits_.empty()) return;
-  met_.nearest = std::min(met_.nearest, nearest);
-  for (const ValueSpan& span : effect.whole) demand_span(span, nearest);
+  const std::uint8_t bits = effect.from_bits != 0 ? effect.from_bits : 0xff;
+  for (const ValueSpan& span : effect.whole) demand_span(span, nearest, bits);
   lanes(effect);
 }
 
@@ -220,12 +247,10 @@ bool SliceWalk::meet_uncovered_stores() {
   const std::size_t known = met_.memory.size();
   for (std::uint32_t i = 0; i < stores_.size; ++i) {
     const SliceMemory byte = stores_.at(i);
-    const std::uint8_t way = live_.memory(byte.physical);
-    const bool met = std::any_of(met_.memory.begin(), met_.memory.end(),
-                                 [&](const SliceMemory& m) { return m.physical == byte.physical; });
-    if (way == 0 || met) continue;
-    met_.memory.push_back(byte);
-    met_.nearest = std::min(met_.nearest, static_cast<SliceWay>(way));
+    const auto bits = static_cast<std::uint8_t>(live_.bits_of_memory(byte.physical) &
+                                                ~met_.bits_of(byte.physical));
+    if (bits == 0) continue;
+    met_.add_memory(byte, static_cast<SliceWay>(live_.memory(byte.physical)), bits);
   }
   return met_.memory.size() == known;
 }
@@ -233,9 +258,19 @@ bool SliceWalk::meet_uncovered_stores() {
 void SliceWalk::lanes(const ValueEffect& effect) {
   for (const ValueSpan& span : effect.lanes) {
     const std::uint32_t count = length(span);
-    for (const auto& [byte, way] : hits_) {
-      if (byte < count) demand_byte(span, byte, way);
+    for (const auto& [byte, way, bits] : hits_) {
+      if (byte >= count) continue;
+      demand_byte(span, byte, way, effect.from_bits != 0 ? effect.from_bits : bits);
     }
+  }
+}
+
+void SliceWalk::forget_met() {
+  for (std::size_t i = 0; i < met_.places.size(); ++i) {
+    live_.forget_place(met_.places[i], met_.place_bits[i]);
+  }
+  for (std::size_t i = 0; i < met_.memory.size(); ++i) {
+    live_.forget_memory(met_.memory[i].physical, met_.memory_bits[i]);
   }
 }
 
@@ -250,8 +285,7 @@ void SliceWalk::execution(const Execution& e) {
   if (e.flow->uses_mmx) fixed_numbers_ = true;
   for (const ValueEffect& each : e.flow->effects) effect(each);
   const bool covered = meet_uncovered_stores();
-  for (const std::uint16_t p : met_.places) live_.forget_place(p);
-  for (const SliceMemory& m : met_.memory) live_.forget_memory(m.physical);
+  forget_met();
   live_.rotate_stack(e.flow->stack_moves);
   if (!met_.any()) return;
   if (touched_memory_ && query_.addresses) {
@@ -289,13 +323,13 @@ void SliceWalk::settle(const Execution& e) {
 }
 
 void SliceWalk::apply_demand(SliceStep& step) {
-  for (const auto& [place, way] : demand_.places) {
+  for (const auto& [place, way, bits] : demand_.places) {
     step.reads.set(place);
-    want({place, 1}, way);
+    want({place, 1}, way, bits);
   }
-  for (const auto& [byte, way] : demand_.memory) {
+  for (const auto& [byte, way, bits] : demand_.memory) {
     step.loads.push_back(byte);
-    live_.want_memory(byte.physical, way);
+    live_.want_memory(byte.physical, way, bits);
   }
   merge(step.loads);
 }

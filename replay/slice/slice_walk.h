@@ -24,7 +24,7 @@ class SliceWalk {
   LiveValues& live() { return live_; }
   const LiveValues& live() const { return live_; }
   /// Wants it, unless it is the stack pointer and only an address.
-  void want(PlaceRange range, SliceWay way);
+  void want(PlaceRange range, SliceWay way, std::uint8_t bits = 0xff);
   /// Goes back through all of the log. False where the slice has got as many steps as it may have.
   bool go_back(const SliceLog& log);
   /// Nothing is looked for any more.
@@ -41,8 +41,14 @@ class SliceWalk {
   };
   /// What is wanted of the state before.
   struct Demand {
-    std::vector<std::pair<std::uint16_t, SliceWay>> places;
-    std::vector<std::pair<SliceMemory, SliceWay>> memory;
+    template <class What>
+    struct Byte {
+      What what;
+      SliceWay way = SliceWay::value;
+      std::uint8_t bits = 0xff;
+    };
+    std::vector<Byte<std::uint16_t>> places;
+    std::vector<Byte<SliceMemory>> memory;
     bool input = false;
     SliceWay input_way = SliceWay::value;
     void clear();
@@ -51,9 +57,13 @@ class SliceWalk {
   struct Met {
     std::vector<std::uint16_t> places;
     std::vector<SliceMemory> memory;
+    std::vector<std::uint8_t> place_bits, memory_bits;  ///< of these, which of their bits
     SliceWay nearest = SliceWay::control;
     bool any() const { return !places.empty() || !memory.empty(); }
     void clear();
+    void add_place(unsigned number, SliceWay way, std::uint8_t bits);
+    void add_memory(const SliceMemory& byte, SliceWay way, std::uint8_t bits);
+    std::uint8_t bits_of(PhysAddr byte) const;
   };
 
   void code(const SliceLog& log, const LogEntry& entry);
@@ -68,8 +78,9 @@ class SliceWalk {
   void effect(const ValueEffect& effect);
   bool meet_uncovered_stores();
   void lanes(const ValueEffect& effect);
-  void demand_span(const ValueSpan& span, SliceWay way);
-  void demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way);
+  void demand_span(const ValueSpan& span, SliceWay way, std::uint8_t bits = 0xff);
+  void demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way, std::uint8_t bits);
+  void forget_met();
   std::uint32_t length(const ValueSpan& span) const;
   void settle(const Execution& e);
   void decision(const Execution& e);
@@ -92,7 +103,7 @@ class SliceWalk {
   AccessStream loads_, stores_;
   Demand demand_;
   Met met_;
-  std::vector<std::pair<std::uint32_t, SliceWay>> hits_;  ///< of one effect: byte of `to`, way
+  std::vector<Demand::Byte<std::uint32_t>> hits_;  ///< of one effect: bytes of `to`
   bool touched_memory_ = false;
   /// In the number of the register stack: fixed, as MMX has them, or from the top.
   bool fixed_numbers_ = false;

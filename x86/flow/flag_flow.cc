@@ -7,18 +7,28 @@
 
 namespace citcat::flow {
 
+/// A flag becomes a bit of a byte that has the flags with its number modulo 8. Three of them are
+/// constants (SDM vol. 1, 3.4.3).
+void FlowMaker::put_flag(const ValueSpan& byte, unsigned bit) {
+  const bool constant = bit == 1 || bit == 3 || bit == 5;
+  effect_on_bits(byte, static_cast<std::uint8_t>(1u << bit % 8),
+                 constant ? kNothing : at_place(place::flag(bit)), 0xff);
+}
+
+/// A bit of such a byte becomes the flag, or may.
+void FlowMaker::take_flag(unsigned bit, const ValueSpan& byte, bool may_be_kept) {
+  const ValueSpan flag = at_place(place::flag(bit));
+  effect_on_bits(flag, 0xff, byte, static_cast<std::uint8_t>(1u << bit % 8));
+  if (may_be_kept) effect({flag}, {flag});
+}
+
 bool FlowMaker::special_flags() {
   switch (mnemonic()) {
-    case ZYDIS_MNEMONIC_LAHF: {
-      std::vector<ValueSpan> bits;
-      add_flags(0xd5, bits);
-      effect({at_gpr(kEax, 1, 1)}, {}, bits);
+    case ZYDIS_MNEMONIC_LAHF:
+      for (unsigned bit = 0; bit < 8; ++bit) put_flag(at_gpr(kEax, 1, 1), bit);
       return true;
-    }
     case ZYDIS_MNEMONIC_SAHF:
-      for (const unsigned bit : {0u, 2u, 4u, 6u, 7u}) {
-        effect({at_place(place::flag(bit))}, {at_gpr(kEax, 1, 1)});
-      }
+      for (const unsigned bit : {0u, 2u, 4u, 6u, 7u}) take_flag(bit, at_gpr(kEax, 1, 1), false);
       return true;
     case ZYDIS_MNEMONIC_SALC:
       effect({at_gpr(kEax, 0, 1)}, {}, {at_place(place::flag(0))});

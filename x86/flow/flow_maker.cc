@@ -18,8 +18,6 @@ bool is_string(InstructionClass kind) {
          kind == InstructionClass::outs;
 }
 
-bool is_of_sse(ZydisRegister reg) { return ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_XMM; }
-
 }  // namespace
 
 ValueFlow FlowMaker::make() {
@@ -103,7 +101,8 @@ void FlowMaker::add_flag_effects(std::vector<ValueSpan> from) {
 }
 
 bool FlowMaker::special() {
-  return special_stack() || special_moves() || special_flags() || special_system();
+  return special_stack() || special_vectors() || special_shifts() || special_moves() ||
+         special_flags() || special_system();
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -130,6 +129,27 @@ std::vector<ValueSpan> FlowMaker::read_spans(bool with_hidden_pointers) const {
   return from;
 }
 
+/// Sums and products of `bytes` bytes: a byte is made of the bytes at its place and below.
+void FlowMaker::carry(const ValueSpan& to, unsigned bytes, const std::vector<ValueSpan>& from,
+                      const std::vector<ValueSpan>& flags) {
+  for (unsigned i = 0; i < bytes; ++i) {
+    std::vector<ValueSpan> parts = flags;
+    for (ValueSpan source : from) {
+      source.count = std::min(source.count, static_cast<std::uint16_t>(i + 1));
+      parts.push_back(source);
+    }
+    effect({byte_of(to, i)}, {}, std::move(parts));
+  }
+}
+
+/// What a register has above the bytes that a result has.
+void FlowMaker::clear_above(const ValueSpan& to, unsigned bytes) {
+  if (to.of != ValueSpan::Of::places || to.count <= bytes) return;
+  effect({{to.of, static_cast<std::uint16_t>(to.first + bytes),
+           static_cast<std::uint16_t>(to.count - bytes)}},
+         {});
+}
+
 void FlowMaker::ordinary() {
   const bool same = instruction_.operand_count >= 2 &&
                     operand(0).type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -141,10 +161,13 @@ void FlowMaker::ordinary() {
   add_flags(flags_tested() & ~(is_string(info_.kind) ? 0x400u : 0u), flags);
   // A condition decides; carries are part of the value.
   std::vector<ValueSpan> whole = flags;
-  const bool bytewise = is_bytewise(mnemonic());
+  const bool moves = instruction_.meta.category == ZYDIS_CATEGORY_CMOV;
+  const bool bytewise = is_bytewise(mnemonic()) || moves;
+  // With a source of 0 they leave their target alone, as all processors do.
+  const bool searches = mnemonic() == ZYDIS_MNEMONIC_BSF || mnemonic() == ZYDIS_MNEMONIC_BSR;
   for (const ZydisDecodedOperand& o : all_operands()) {
     if (!writes(o)) continue;
-    const auto to = target(o);
+    auto to = target(o);
     if (!to) continue;
     if (is_hidden_stack_pointer(o)) {
       step_stack_pointer();
@@ -156,18 +179,27 @@ void FlowMaker::ordinary() {
       continue;
     }
     if (o.type == ZYDIS_OPERAND_TYPE_REGISTER && o.reg.value == ZYDIS_REGISTER_MXCSR) continue;
+    // A write that may not happen leaves what was there.
+    const bool conditional = (o.actions & ZYDIS_OPERAND_ACTION_CONDWRITE) != 0 || searches;
+    const bool has_32_bits = o.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                             ZydisRegisterGetClass(o.reg.value) == ZYDIS_REGCLASS_GPR32;
+    if (has_32_bits && (!conditional || moves)) {
+      clear_above(*to, 4);
+      to->count = 4;
+    }
+    // The high half of a product, which an operand does not name, is made of all of both.
+    const bool low = o.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT ||
+                     to->first == place::gpr(kEax, 0, 1).first;
+    if (carries(mnemonic()) && low) {
+      carry(*to, o.size / 8, from, whole);
+      continue;
+    }
     std::vector<ValueSpan> lanes = bytewise ? from : std::vector<ValueSpan>{};
     std::vector<ValueSpan> all = whole;
     if (!bytewise) all.insert(all.end(), from.begin(), from.end());
-    // A write that may not happen leaves what was there; so does one to part of a vector.
-    const bool conditional = (o.actions & ZYDIS_OPERAND_ACTION_CONDWRITE) != 0;
-    const bool vector = o.type == ZYDIS_OPERAND_TYPE_REGISTER && is_of_sse(o.reg.value);
-    const bool part_of_vector =
-        vector && !reads(o) && !constant &&
-        (!bytewise || (mnemonic() == ZYDIS_MNEMONIC_MOVSS || mnemonic() == ZYDIS_MNEMONIC_MOVSD));
     // The debug registers are one place, and LMSW loads four bits of CR0.
     const bool part_of_place = to->first == place::kDebug || mnemonic() == ZYDIS_MNEMONIC_LMSW;
-    if (conditional || part_of_vector || part_of_place) {
+    if (conditional || part_of_place) {
       lanes.push_back(o.type == ZYDIS_OPERAND_TYPE_MEMORY ? kLoads : *to);
     }
     effect({*to}, std::move(lanes), std::move(all));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "x86/flow/flow_spans.h"
+#include "x86/flow/vector_shapes.h"
 
 namespace citcat::flow {
 
@@ -61,6 +62,14 @@ class FlowMaker {
     effect.told_by = told_by;
     flow_.effects.push_back(std::move(effect));
   }
+  /// These bits of a byte, of these bits.
+  void effect_on_bits(const ValueSpan& to, std::uint8_t to_bits, const ValueSpan& from,
+                      std::uint8_t from_bits) {
+    ValueEffect bits{{to}, {}, {from}};
+    bits.to_bits = to_bits;
+    bits.from_bits = from_bits;
+    flow_.effects.push_back(std::move(bits));
+  }
   void step_stack_pointer() { effect({at_gpr(kEsp, 0, 8)}, {}, {at_gpr(kEsp, 0, 8)}); }
 
   // ---- flags
@@ -79,6 +88,8 @@ class FlowMaker {
     return instruction_.cpu_flags->set_0 | instruction_.cpu_flags->set_1;
   }
   void add_flag_effects(std::vector<ValueSpan> from);
+  void put_flag(const ValueSpan& byte, unsigned bit);
+  void take_flag(unsigned bit, const ValueSpan& byte, bool may_be_kept);
   std::uint32_t flags_left_undefined() const;
   /// It shifts, and by a count that may be 0.
   bool may_shift_by_none() const {
@@ -94,6 +105,16 @@ class FlowMaker {
   bool special_moves();
   bool special_flags();
   bool special_system();
+  bool special_vectors();
+  bool special_shifts();
+  bool vector_move();
+  bool vector_shuffle();
+  bool blend_by_signs(unsigned size, const ValueSpan& to, const ValueSpan& first,
+                      const ValueSpan& second);
+  bool vector_elements();
+  bool each_element(const VectorShape& shape, const ValueSpan& to, const ValueSpan& from,
+                    unsigned count);
+  bool sign_bits(unsigned size, const ValueSpan& to, const ValueSpan& from, unsigned bytes);
   void ordinary();
   void push_all();
   void pop_all();
@@ -108,8 +129,11 @@ class FlowMaker {
   void add_image(bool saves);
   void call();
   void load_flat_segments(const ValueSpan& from);
-  void masked_logic(const ZydisDecodedOperand& to, std::uint64_t mask, bool is_and);
+  void masked_logic(const ZydisDecodedOperand& to, std::uint64_t mask);
   void port_string();
+  void carry(const ValueSpan& to, unsigned bytes, const std::vector<ValueSpan>& from,
+             const std::vector<ValueSpan>& flags);
+  void clear_above(const ValueSpan& to, unsigned bytes);
   std::vector<ValueSpan> read_spans(bool with_hidden_pointers) const;
   bool is_pointer_of_string(const ZydisDecodedOperand& o) const;
   void branch_on(std::vector<PlaceRange> decides) {

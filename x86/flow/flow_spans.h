@@ -11,6 +11,7 @@ namespace citcat::flow {
 inline constexpr ValueSpan kLoads{ValueSpan::Of::loads, 0, ValueSpan::kAll};
 inline constexpr ValueSpan kStores{ValueSpan::Of::stores, 0, ValueSpan::kAll};
 inline constexpr ValueSpan kInput{ValueSpan::Of::input, 0, 1};
+inline constexpr ValueSpan kNothing{ValueSpan::Of::places, 0, 0};
 inline constexpr std::uint32_t kCalculated = 0x8d5;  ///< CF PF AF ZF SF OF
 
 inline ValueSpan at_place(PlaceRange range) {

@@ -30,12 +30,10 @@ bool is_bytewise(ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_MOVUPD:
     case ZYDIS_MNEMONIC_MOVDQA:
     case ZYDIS_MNEMONIC_MOVDQU:
-    case ZYDIS_MNEMONIC_MOVD:
-    case ZYDIS_MNEMONIC_MOVQ:
-    case ZYDIS_MNEMONIC_MOVSS:
     case ZYDIS_MNEMONIC_MOVNTI:
     case ZYDIS_MNEMONIC_MOVNTQ:
     case ZYDIS_MNEMONIC_MOVNTDQ:
+    case ZYDIS_MNEMONIC_MOVNTDQA:
     case ZYDIS_MNEMONIC_MOVNTPS:
     case ZYDIS_MNEMONIC_MOVNTPD:
     case ZYDIS_MNEMONIC_LDDQU:
@@ -51,6 +49,23 @@ bool is_bytewise(ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_ORPD:
     case ZYDIS_MNEMONIC_XORPS:
     case ZYDIS_MNEMONIC_XORPD:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool carries(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_ADC:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_SBB:
+    case ZYDIS_MNEMONIC_INC:
+    case ZYDIS_MNEMONIC_DEC:
+    case ZYDIS_MNEMONIC_NEG:
+    case ZYDIS_MNEMONIC_MUL:
+    case ZYDIS_MNEMONIC_IMUL:
       return true;
     default:
       return false;

@@ -13,7 +13,8 @@ void FlowMaker::exchange() {
   if (!a || !b || !to_a || !to_b) return;
   if (mnemonic() == ZYDIS_MNEMONIC_XADD) {
     effect({*to_b}, {*a});
-    effect({*to_a}, {}, {*a, *b});
+    carry(*to_a, operand(0).size / 8, {*a, *b}, {});
+    clear_above(*to_a, operand(0).size / 8);
     add_flag_effects({*a, *b});
     return;
   }
@@ -22,12 +23,12 @@ void FlowMaker::exchange() {
 }
 
 void FlowMaker::swap_bytes() {
-  const auto from = source(operand(0));
-  if (!from) return;
-  for (unsigned i = 0; i < from->count; ++i) {
-    effect({byte_of(*from, i)}, {byte_of(*from, from->count - 1u - i)});
-  }
-  if (from->count == 4) effect({{from->of, static_cast<std::uint16_t>(from->first + 4), 4}}, {});
+  const auto to = target(operand(0));
+  const auto from = source(operand(mnemonic() == ZYDIS_MNEMONIC_MOVBE ? 1 : 0));
+  if (!to || !from) return;
+  const unsigned bytes = operand(0).size / 8;
+  for (unsigned i = 0; i < bytes; ++i) effect({byte_of(*to, i)}, {byte_of(*from, bytes - 1 - i)});
+  clear_above(*to, bytes);
 }
 
 /// MOVSX: the bytes above are copies of the sign.
@@ -41,11 +42,7 @@ void FlowMaker::extend() {
   effect({{to->of, static_cast<std::uint16_t>(to->first + count),
            static_cast<std::uint16_t>(extended - count)}},
          {}, {byte_of(*from, count - 1)});
-  if (to->count > extended) {
-    effect({{to->of, static_cast<std::uint16_t>(to->first + extended),
-             static_cast<std::uint16_t>(to->count - extended)}},
-           {});
-  }
+  clear_above(*to, extended);
 }
 
 /// CBW and CWD, and their like.
@@ -60,26 +57,25 @@ void FlowMaker::widen_accumulator() {
   if (size == 4) effect({at_gpr(kEdx, 4, 4)}, {});
 }
 
-/// AND and OR with a constant: bytes that it decides alone depend on nothing.
-void FlowMaker::masked_logic(const ZydisDecodedOperand& to, std::uint64_t mask, bool is_and) {
+/// AND, OR and TEST with a constant: bits that it decides alone depend on nothing.
+void FlowMaker::masked_logic(const ZydisDecodedOperand& to, std::uint64_t mask) {
   const auto from = source(to);
   const auto out = target(to);
   if (!from || !out) return;
-  std::vector<ValueSpan> kept;
+  std::vector<ValueSpan> sources;
   const unsigned bytes = to.size / 8;
   for (unsigned i = 0; i < bytes; ++i) {
     const auto part = static_cast<std::uint8_t>(mask >> 8 * i);
-    const bool constant = part == (is_and ? 0x00 : 0xff);
-    if (!constant) kept.push_back(byte_of(*from, i));
-    effect({byte_of(*out, i)},
-           constant ? std::vector<ValueSpan>{} : std::vector{byte_of(*from, i)});
+    const auto kept = static_cast<std::uint8_t>(mnemonic() == ZYDIS_MNEMONIC_OR ? ~part : part);
+    if (kept != 0) sources.push_back(byte_of(*from, i));
+    if (!writes(to)) continue;
+    ValueEffect lane{{byte_of(*out, i)}, {byte_of(*from, i)}, {}};
+    lane.to_bits = kept;
+    flow_.effects.push_back(std::move(lane));
+    effect_on_bits(byte_of(*out, i), static_cast<std::uint8_t>(~kept), kNothing, 0);
   }
-  if (out->of == ValueSpan::Of::places && out->count > bytes) {
-    effect({{out->of, static_cast<std::uint16_t>(out->first + bytes),
-             static_cast<std::uint16_t>(out->count - bytes)}},
-           {});
-  }
-  add_flag_effects(kept);
+  if (writes(to)) clear_above(*out, bytes);
+  add_flag_effects(std::move(sources));
 }
 
 void FlowMaker::port_string() {
@@ -106,6 +102,7 @@ bool FlowMaker::special_moves() {
       exchange();
       return true;
     case ZYDIS_MNEMONIC_BSWAP:
+    case ZYDIS_MNEMONIC_MOVBE:
       swap_bytes();
       return true;
     case ZYDIS_MNEMONIC_MOVSX:
@@ -122,8 +119,9 @@ bool FlowMaker::special_moves() {
       return true;
     case ZYDIS_MNEMONIC_AND:
     case ZYDIS_MNEMONIC_OR:
+    case ZYDIS_MNEMONIC_TEST:
       if (operand(1).type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return false;
-      masked_logic(operand(0), operand(1).imm.value.u, mnemonic() == ZYDIS_MNEMONIC_AND);
+      masked_logic(operand(0), operand(1).imm.value.u);
       return true;
     case ZYDIS_MNEMONIC_IN:
       effect({*target(operand(0))}, {}, {kInput});
@@ -142,7 +140,9 @@ bool FlowMaker::special_moves() {
       for (const ZydisRegister reg : {operand(1).mem.base, operand(1).mem.index}) {
         if (const auto range = places_of(reg)) from.push_back(at_place(*range));
       }
-      effect({*target(operand(0))}, {}, from);
+      const ValueSpan to = *target(operand(0));
+      carry(to, operand(0).size / 8, from, {});
+      clear_above(to, operand(0).size / 8);
       return true;
     }
     default:

@@ -59,10 +59,8 @@ void FlowMaker::far_return(bool interrupt) {
 /// Those of the system change as far as the level allows.
 void FlowMaker::pop_returned_flags(unsigned from) {
   for (unsigned bit = 0; bit < std::min(32u, 8 * word()); ++bit) {
-    const ValueSpan flag = at_place(place::flag(bit));
     const bool system = (kCalculated >> bit & 1) == 0;
-    effect({flag}, {loads(from + bit / 8, 1)},
-           system ? std::vector{flag} : std::vector<ValueSpan>{});
+    take_flag(bit, loads(from + bit / 8, 1), system);
   }
 }
 
@@ -87,11 +85,10 @@ void FlowMaker::call() {
 }
 
 void FlowMaker::push_flags() {
-  for (unsigned byte = 0; byte < word(); ++byte) {
-    std::vector<ValueSpan> bits;
-    if (byte < 4) add_flags(0xffu << 8 * byte, bits);
-    effect({stores(byte, 1)}, {}, bits);
+  for (unsigned bit = 0; bit < std::min(32u, 8 * word()); ++bit) {
+    put_flag(stores(bit / 8, 1), bit);
   }
+  if (word() > 4) effect({stores(4, 4)}, {});
   step_stack_pointer();
 }
 

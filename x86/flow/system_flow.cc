@@ -55,18 +55,18 @@ bool FlowMaker::special_system() {
       effect({at_place(place::segment(info_.reg_field))}, {}, {loads(word(), 2)});
       return true;
     case InstructionClass::syscall: {
-      std::vector<ValueSpan> flags;
-      add_flags(0xffffffff, flags);
       effect({at_gpr(kEcx, 0, 8)}, {});
-      if (info_.bits64) effect({at_gpr(11, 0, 8)}, {}, flags);
-      for (const ValueSpan& f : flags) effect({f}, {f}, {msrs});
+      for (unsigned bit = 0; bit < 32; ++bit) {
+        const ValueSpan flag = at_place(place::flag(bit));
+        if (info_.bits64) put_flag(at_gpr(11, bit / 8, 1), bit);
+        effect({flag}, {flag}, {msrs});
+      }
+      if (info_.bits64) effect({at_gpr(11, 4, 4)}, {});
       load_flat_segments(msrs);
       return true;
     }
     case InstructionClass::sysret:
-      for (unsigned bit = 0; bit < 32; ++bit) {
-        effect({at_place(place::flag(bit))}, {}, {at_gpr(11, bit / 8, 1)});
-      }
+      for (unsigned bit = 0; bit < 32; ++bit) take_flag(bit, at_gpr(11, bit / 8, 1), false);
       load_flat_segments(msrs);
       branch_on({place::gpr(kEcx, 0, 8)});
       return true;

@@ -33,6 +33,10 @@ struct ValueEffect {
   /// It happens always; or only where `told_by` is among what was loaded, or is not.
   enum class When : std::uint8_t { always, loaded, not_loaded } when = When::always;
   ValueSpan told_by = {};
+  /// Bits of each byte of `to` that it writes; the others are written by other effects, or kept.
+  std::uint8_t to_bits = 0xff;
+  /// Bits of the sources that it takes; 0: all of `whole`, and of a lane those that matter of `to`.
+  std::uint8_t from_bits = 0;
 };
 
 struct ValueFlow {

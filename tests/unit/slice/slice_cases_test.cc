@@ -88,6 +88,97 @@ TEST_F(SliceCases, WhatFxsaveStoresCameFromNowhereElse) {
   EXPECT_TRUE(slice.steps[0].approximate);
 }
 
+// ---- flags in bytes
+
+/// ZF is made of one byte and CF of another; what comes after them takes one of the two out again.
+class SliceOfFlagsInBytes : public SliceCases {
+ protected:
+  SliceOfFlagsInBytes() {
+    guest.put_word(kB, 1);
+    guest.add({0x8b, 0x1d}, {kB});        // mov ebx,[b]
+    guest.add({0xa1}, {kA});              // mov eax,[a]
+    guest.add({0x85, 0xdb});              // test ebx,ebx
+    guest.add({0x0f, 0xba, 0xe0, 0x00});  // bt eax,0
+  }
+  void expect_carry_of(std::initializer_list<std::initializer_list<int>> rest) {
+    expect(rest, {kA}, {kB});
+  }
+  void expect_zero_of(std::initializer_list<std::initializer_list<int>> rest) {
+    expect(rest, {kB}, {kA});
+  }
+
+ private:
+  void expect(std::initializer_list<std::initializer_list<int>> rest,
+              std::initializer_list<int> made_of, std::initializer_list<int> others) {
+    for (const auto& code : rest) guest.add(code);
+    guest.add({0x90});
+    SmallRun tried = run(4 + rest.size());
+    tried.expect(
+        tried.query({place::gpr(kEcx, 0, 1)}),
+        [](const Machine& machine) { return get_register(machine.save(), "ecx").value() & 0xff; },
+        made_of, others);
+  }
+};
+
+TEST_F(SliceOfFlagsInBytes, PushfAndPopfKeepThemApart) {
+  expect_carry_of({{0x9c}, {0x84, 0xc0}, {0x9d}, {0x0f, 0x92, 0xc1}});  // test al,al; setc cl
+}
+TEST_F(SliceOfFlagsInBytes, APoppedImageIsMaskedBitByBit) {
+  expect_zero_of({{0x9c}, {0x59}, {0x83, 0xe1, 0x40}});  // pushf; pop ecx; and ecx,40h
+}
+TEST_F(SliceOfFlagsInBytes, APushedByteIsReadAlone) {
+  expect_carry_of({{0x9c}, {0x8a, 0x0c, 0x24}, {0x80, 0xe1, 0x01}});  // mov cl,[esp]; and cl,1
+}
+TEST_F(SliceOfFlagsInBytes, LahfAndSahfKeepThemApart) {
+  expect_zero_of({{0x9f}, {0x38, 0xd8}, {0x9e}, {0x0f, 0x94, 0xc1}});  // cmp al,bl; sahf; setz cl
+}
+TEST_F(SliceOfFlagsInBytes, LahfHasABitOfEach) {
+  expect_carry_of({{0x9f}, {0x88, 0xe1}, {0x80, 0xe1, 0x01}});  // mov cl,ah; and cl,1
+}
+
+// ---- parts of vectors
+
+class SliceOfHalves : public SliceCases {
+ protected:
+  /// XMM1 is made of A, an instruction of B, and the quad at C of half of XMM1.
+  void expect(std::initializer_list<int> code, bool has_address, bool high, bool of_b) {
+    guest.recording.initial.cr4 |= 0x200;  // OSFXSR
+    guest.put_word(kA + 8, 0x3333);
+    guest.put_word(kB + 8, 0x4444);
+    guest.add({0x0f, 0x10, 0x0d}, {kA});  // movups xmm1,[a]
+    guest.add({0x0f, 0x10, 0x15}, {kB});  // movups xmm2,[b]
+    if (has_address) {
+      guest.add(code, {kB});
+    } else {
+      guest.add(code);
+    }
+    guest.add({0x0f, high ? 0x17 : 0x13, 0x0d}, {kC});  // movhps or movlps [c],xmm1
+    guest.add({0x90});
+    SmallRun tried = run(4);
+    const int a = kA + (high ? 8 : 0), b = kB;
+    tried.expect(tried.memory(kC, 4), dword(kC), {of_b ? b : a}, {of_b ? a : b});
+  }
+};
+
+TEST_F(SliceOfHalves, MovlpsKeepsTheHighHalf) { expect({0x0f, 0x12, 0x0d}, true, true, false); }
+TEST_F(SliceOfHalves, MovlpsTakesTheLowHalf) { expect({0x0f, 0x12, 0x0d}, true, false, true); }
+TEST_F(SliceOfHalves, MovhpdKeepsTheLowHalf) {
+  expect({0x66, 0x0f, 0x16, 0x0d}, true, false, false);
+}
+TEST_F(SliceOfHalves, MovhpdTakesTheHighHalf) {
+  expect({0x66, 0x0f, 0x16, 0x0d}, true, true, true);
+}
+TEST_F(SliceOfHalves, MovlhpsKeepsTheLowHalf) { expect({0x0f, 0x16, 0xca}, false, false, false); }
+TEST_F(SliceOfHalves, MovlhpsTakesTheLowHalfOfTheOther) {
+  expect({0x0f, 0x16, 0xca}, false, true, true);
+}
+TEST_F(SliceOfHalves, MovsdKeepsTheHighHalf) {
+  expect({0xf2, 0x0f, 0x10, 0xca}, false, true, false);
+}
+TEST_F(SliceOfHalves, MovsdTakesTheLowHalf) {
+  expect({0xf2, 0x0f, 0x10, 0xca}, false, false, true);
+}
+
 // ---- returns
 
 class SliceOfReturns : public SliceCases {
