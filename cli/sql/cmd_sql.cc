@@ -165,7 +165,8 @@ bool warn_of(const sql::RowSource& source, const Console& console) {
 /// A recording of one processor, opened to be asked.
 class AskedRecording {
  public:
-  AskedRecording(const SqlArguments& arguments, const std::string& name, const Console& console)
+  AskedRecording(const SqlArguments& arguments, const std::string& name, sql::SharedRows* shared,
+                 const Console& console)
       : placed_(open_placed(name, console)),
         symbols_(tools::known_symbols(placed_.file, arguments.symbols)) {
     sql::SourceOptions options;
@@ -174,6 +175,7 @@ class AskedRecording {
     if (names_processor_of_several(name)) {
       options.processor = static_cast<unsigned>(*parse_recording_name(name).number);
     }
+    options.shared = shared;
     options.placed_now = placed_.search.has_value();
     options.check = !arguments.unchecked;
     options.use_checkpoints = !arguments.from_start;
@@ -196,10 +198,14 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
   }
   if (arguments.recording.empty())
     throw UsageError("RECORDING is required (see citcat sql --help)");
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
+  sql::SharedRows shared(machine ? &*machine : nullptr, !arguments.unchecked, check_interrupt);
+  const bool is_alone = !machine && names_processor_of_several(arguments.recording);
   std::vector<std::unique_ptr<AskedRecording>> recordings;
   std::vector<sql::RowSource*> sources;
   for (const std::string& name : names_of_processors(arguments.recording)) {
-    recordings.push_back(std::make_unique<AskedRecording>(arguments, name, console));
+    recordings.push_back(
+        std::make_unique<AskedRecording>(arguments, name, is_alone ? nullptr : &shared, console));
     sources.push_back(&recordings.back()->source());
   }
   sql::Database database(sources, check_interrupt);
@@ -214,7 +220,11 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
     }
   } catch (const ReaderGone&) {
   }
-  bool contradicts = false;
+  bool contradicts = !shared.stopped().empty();
+  for (const std::size_t p : shared.stopped()) {
+    console.warn(
+        fmt::format("the replay of processor {} did not come to its end: see citcat verify", p));
+  }
   for (const sql::RowSource* source : sources) contradicts |= warn_of(*source, console);
   return contradicts ? ExitCode::answer_is_no : ExitCode::ok;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "formats/io/error.h"
 #include "replay/run/verified_run.h"
 #include "sql/rows/row_pass.h"
 
@@ -108,7 +109,7 @@ void RowSource::begin_pass(std::uint64_t from, const RowFilter& filter) {
   options.progress = options_.progress;
   RowNeeds needs = needs_;
   needs.events = needs.system = needs.ports = needs.external_writes = false;
-  needs.system_calls = needs.calls = needs.processes = false;
+  needs.system_calls = needs.calls = needs.processes = needs.sharing = false;
   pass_->collect(needs, from, to);
   pass_->start(file_, std::move(options));
 }
@@ -218,12 +219,21 @@ std::shared_ptr<const WholeRun> RowSource::whole() {
   needs.instructions = needs.accesses = needs.values = false;
   if (whole_ != nullptr && whole_needs_.cover(needs)) return whole_;
   auto whole = std::make_shared<WholeRun>();
+  if (needs.sharing && options_.shared == nullptr) {
+    throw UsageError(options_.path +
+                     ": sharing needs a recording of several processors together, "
+                     "not of one alone");
+  }
+  const bool only_sharing = needs == RowNeeds{.sharing = true};
   whole->pass = std::make_shared<RowPass>(symbols_, contexts_, RowFilter{});
-  run_through(
-      *whole->pass, file_, checkpoints_, options_, {}, true,
-      [&] { return whole->pass->collect(needs, 0, kNoEnd); },
-      [this](const ReplayReport& report, auto differs) { note(report, differs); });
+  if (!only_sharing) {
+    run_through(
+        *whole->pass, file_, checkpoints_, options_, {}, true,
+        [&] { return whole->pass->collect(needs, 0, kNoEnd); },
+        [this](const ReplayReport& report, auto differs) { note(report, differs); });
+  }
   whole->rows = std::move(whole->pass->rows);
+  if (needs.sharing) whole->rows.sharing = options_.shared->of(options_.processor);
   std::stable_sort(whole->rows.system_calls.begin(), whole->rows.system_calls.end(),
                    [](const auto& a, const auto& b) { return a.call.begin < b.call.begin; });
   whole_needs_ = needs;

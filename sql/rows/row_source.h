@@ -19,14 +19,17 @@
 #include "sql/rows/count_collector.h"
 #include "sql/rows/row_filter.h"
 #include "sql/rows/run_rows.h"
+#include "sql/rows/shared_rows.h"
 
 namespace citcat::sql {
 
 class RowPass;
 
 struct SourceOptions {
-  std::string path;         ///< the name that the archive was opened by
-  unsigned processor = 0;   ///< its number
+  std::string path;        ///< the name that the archive was opened by
+  unsigned processor = 0;  ///< its number
+  /// Of all processors, of which this is one; null: the others are not there.
+  SharedRows* shared = nullptr;
   bool placed_now = false;  ///< a search has just put its interrupts in their places
   bool check = true;        ///< compare with the evidence on the way
   bool use_checkpoints = true;

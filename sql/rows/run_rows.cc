@@ -31,6 +31,7 @@ RowNeeds RowNeeds::operator|(const RowNeeds& o) const {
   all.system_calls |= o.system_calls;
   all.calls |= o.calls;
   all.processes |= o.processes;
+  all.sharing |= o.sharing;
   all.process_names |= o.process_names;
   return all;
 }

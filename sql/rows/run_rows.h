@@ -12,6 +12,7 @@
 #include "sql/rows/code_piece.h"
 #include "sql/rows/run_context.h"
 #include "tools/guest/system_call.h"
+#include "tools/processors/sharing_tool.h"
 
 namespace citcat::sql {
 
@@ -132,6 +133,7 @@ struct RunRows {
   std::vector<SystemCallRow> system_calls;
   std::vector<ProcedureCallRow> calls;
   std::vector<ProcessRow> processes;
+  std::vector<tools::Communication> sharing;
 
   /// Bytes of memory that they take, more or less.
   std::uint64_t bytes() const;
@@ -142,6 +144,7 @@ struct RowNeeds {
   bool instructions = false, accesses = false, values = false;
   bool events = false, system = false, ports = false, external_writes = false;
   bool system_calls = false, calls = false, processes = false;
+  bool sharing = false;        ///< of all processors together, by a replay of its own
   bool process_names = false;  ///< names of processes are followed from the beginning on
 
   RowNeeds operator|(const RowNeeds& o) const;
@@ -152,7 +155,8 @@ struct RowNeeds {
   bool streams() const { return instructions || accesses; }
   /// Something that is collected of the run as a whole.
   bool whole() const {
-    return events || system || ports || external_writes || system_calls || calls || processes;
+    return events || system || ports || external_writes || system_calls || calls || processes ||
+           sharing;
   }
 };
 

@@ -17,17 +17,17 @@ extern const Table& kSyscallsTable;
 extern const Table& kProcessesTable;
 extern const Table& kCallsTable;
 extern const Table& kBlocksTable;
+extern const Table& kSharingTable;
 extern const Table& kBusTable;
 extern const Table& kSymbolsTable;
 extern const Table& kRegistersTable;
 extern const Table& kMemoryTable;
 
 std::span<const Table* const> table_list() {
-  static const std::array<const Table*, 14> tables{
-      &kInstructionsTable, &kRefsTable,           &kEventsTable,   &kSystemTable,
-      &kPortsTable,        &kExternalWritesTable, &kSyscallsTable, &kProcessesTable,
-      &kCallsTable,        &kBlocksTable,         &kBusTable,      &kSymbolsTable,
-      &kRegistersTable,    &kMemoryTable};
+  static const std::array<const Table*, 15> tables{
+      &kInstructionsTable,   &kRefsTable,     &kEventsTable,    &kSystemTable,    &kPortsTable,
+      &kExternalWritesTable, &kSyscallsTable, &kProcessesTable, &kCallsTable,     &kBlocksTable,
+      &kSharingTable,        &kBusTable,      &kSymbolsTable,   &kRegistersTable, &kMemoryTable};
   return tables;
 }
 

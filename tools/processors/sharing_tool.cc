@@ -30,11 +30,11 @@ SharingTool::SharingTool(std::size_t processors, std::uint32_t line_bytes,
       symbols_(symbols),
       bytes_(processors * processors) {}
 
-/// Bytes that others wrote and this processor has not read since.
-void SharingTool::read(Line& line, const ProcessorAccess& a, std::uint32_t first,
-                       std::uint32_t size) {
+/// Bytes that others wrote and this processor has not read since, in `size` bytes from `at` on.
+void SharingTool::read(Line& line, const ProcessorAccess& a, PhysAddr at, std::uint32_t size) {
+  const std::uint32_t first = at.offset_in(line_bytes_);
   const auto self = static_cast<std::uint16_t>(1U << a.processor);
-  std::map<Pair, std::uint64_t> told;
+  std::map<Pair, Communication> told;
   for (std::uint32_t i = first; i < first + size; ++i) {
     const bool news =
         line.writer[i] != kNobody && line.writer[i] != a.processor && (line.seen[i] & self) == 0;
@@ -42,12 +42,19 @@ void SharingTool::read(Line& line, const ProcessorAccess& a, std::uint32_t first
     if (!news) continue;
     ++line.bytes;
     ++bytes_[line.writer[i] * processors_ + a.processor];
-    ++told[{line.writer[i], a.processor, line.written[i], a.instruction.value}];
+    Communication& all = told[{line.writer[i], a.processor, line.written[i], a.instruction.value}];
+    if (all.bytes++ == 0) all.first = at.plus32(i - first);
+    all.written_at = std::max(all.written_at, line.at[i]);
   }
-  for (const auto& [pair, bytes] : told) {
-    auto& [times, all] = pairs_[pair];
+  for (auto& [pair, communication] : told) {
+    auto& [times, bytes] = pairs_[pair];
     ++times;
-    all += bytes;
+    bytes += communication.bytes;
+    if (!report_each_) continue;
+    communication.read = a;
+    communication.writer = pair.from;
+    communication.written_by = LinearAddr{pair.writer};
+    report_each_(communication);
   }
 }
 
@@ -97,13 +104,14 @@ void SharingTool::access(const ProcessorAccess& a) {
         line.writer[i] = a.processor;
         line.seen[i] = self;
         line.written[i] = a.instruction.value;
+        line.at[i] = a.position.instruction;
       }
     } else {
       if (line.last != a.processor && line.last != kNobody) {
         ++line.moves;
         line.last = kNobody;  // both have it now
       }
-      read(line, a, first, size);
+      read(line, a, at, size);
     }
     done += size;
   }
