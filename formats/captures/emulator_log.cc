@@ -29,6 +29,17 @@ LoggedAddress qemu_exec_address(std::string_view line) {
   return hexadecimal_number(line.substr(first + 1, second - first - 1));
 }
 
+/// The number after the third slash has in its lowest 9 bits how many instructions the block has at
+/// most, or 0 (QEMU, include/exec/translation-block.h, CF_COUNT_MASK).
+std::uint32_t qemu_exec_most(std::string_view line) {
+  constexpr std::uint64_t kCountMask = 0x1ff;
+  const std::size_t last = line.rfind('/');
+  const std::size_t end = line.find(']', last);
+  if (end == std::string_view::npos) return 0;
+  const LoggedAddress flags = hexadecimal_number(line.substr(last + 1, end - last - 1));
+  return static_cast<std::uint32_t>(flags.value_or(0) & kCountMask);
+}
+
 /// "0, 0xfff0, 0xea, \"jmp ...\", load, 0x...": processor, address, opcode (QEMU,
 /// contrib/plugins/execlog.c).
 LoggedAddress qemu_execlog_address(std::string_view line) {
@@ -108,11 +119,11 @@ const LogForm* form_named(const std::string& name) {
 
 const std::vector<LogForm>& log_forms() {
   static const std::vector<LogForm> forms{
-      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, nullptr, false, true,
+      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, nullptr, false, qemu_exec_most,
        "nochain: else QEMU goes from block to block without a line"},
       {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address, qemu_execlog_bytes},
       {"bochs", "Bochs, trace on", bochs_address, bochs_bytes, true},
-      {"mame", "MAME, trace", mame_address, nullptr, false, false,
+      {"mame", "MAME, trace", mame_address, nullptr, false, nullptr,
        "noloop: else loops are left out"},
   };
   return forms;
@@ -155,7 +166,8 @@ bool EmulatorLog::next(EmulatorLogEntry& entry) {
     const LoggedAddress address = form_->address(line);
     if (!address) continue;
     entry = {taken_, *address, std::string(line),
-             form_->bytes != nullptr ? form_->bytes(line) : std::vector<std::uint8_t>()};
+             form_->bytes != nullptr ? form_->bytes(line) : std::vector<std::uint8_t>(),
+             form_->most != nullptr ? form_->most(line) : 1};
     has_entries_ = true;
     return true;
   }

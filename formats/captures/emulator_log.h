@@ -19,6 +19,8 @@ struct EmulatorLogEntry {
   std::string text;      ///< the line itself
   /// The first bytes of the instruction, as many as are told; there may be more than it has.
   std::vector<std::uint8_t> bytes = {};
+  /// How many instructions it may stand for; 0: any number of them.
+  std::uint32_t most = 1;
 };
 
 /// How a log is written.
@@ -30,7 +32,8 @@ struct LogForm {
   /// The bytes in a line; null: no line tells them.
   std::vector<std::uint8_t> (*bytes)(std::string_view line) = nullptr;
   bool offsets = false;  ///< addresses are offsets in CS
-  bool blocks = false;   ///< an entry may stand for the instructions after it, too
+  /// How many instructions the entry of a line may stand for; null: one.
+  std::uint32_t (*most)(std::string_view line) = nullptr;
   /// Options with which the emulator leaves nothing out of its log; null: none are needed.
   const char* whole_with = nullptr;
 };

@@ -28,6 +28,7 @@ bool executes(const PlainRun& run, const EmulatorLogEntry& entry, const LogForm&
 struct LogPlace {
   PlainRun run;
   std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
+  std::uint32_t most = 0;                      ///< instructions of that, with this one; 0: any
   std::optional<std::uint64_t> repeated = {};  ///< the entry, where it is a REP
   bool in_handler = false;                     ///< the entry is of an interrupt's handler
   /// For a place that no entry follows: where a handler was left that the log has the beginning of.
@@ -36,19 +37,21 @@ struct LogPlace {
   std::uint64_t position() const { return run.ended() ? ~std::uint64_t{0} : run.position(); }
 };
 
-/// Where the block of the current instruction goes on, if it does: none goes on after a branch.
-std::optional<std::uint64_t> next_in_block(const PlainRun& run, const LogForm& form) {
+/// Where the block of the current instruction goes on, if it does, with `most` instructions left:
+/// none goes on after a branch.
+std::optional<std::uint64_t> next_in_block(const PlainRun& run, std::uint32_t most) {
   const tools::StaticInstruction& i = run.instruction();
-  if (!form.blocks || i.info.control_flow) return std::nullopt;
+  if (most == 1 || i.info.control_flow) return std::nullopt;
   return i.behind().value;
 }
 
-LogPlace behind_entry(PlainRun run, const LogForm& form) {
+LogPlace behind_entry(PlainRun run, const LogForm& form, std::uint32_t most) {
   const bool repeated = run.instruction().info.is_repeated(), in_handler = run.in_interrupt();
   const std::uint64_t address = address_of(run, form);
-  const auto next = next_in_block(run, form);
+  const auto next = next_in_block(run, most);
   run.advance();
-  return {run, next, repeated ? std::optional(address) : std::nullopt, in_handler};
+  return {run, next, most == 0 ? 0 : most - 1, repeated ? std::optional(address) : std::nullopt,
+          in_handler};
 }
 
 /// Goes on from `place` to where the run executes the entry: at once; where the log names blocks,
@@ -66,11 +69,12 @@ bool follow(LogPlace& place, const EmulatorLogEntry& entry, const LogForm& form,
   while (!run.ended()) {
     const bool goes_on = place.next == address_of(run, form);
     if (executes(run, entry, form)) {
-      to.push_back(behind_entry(run, form));
+      to.push_back(behind_entry(run, form, entry.most));
       if (!goes_on) break;
     }
     if (goes_on) {
-      place.next = next_in_block(run, form);
+      place.next = next_in_block(run, place.most);
+      if (place.most != 0) --place.most;
       run.advance();
     } else if (run.in_interrupt()) {
       if (place.in_handler && !place.left) place.left = compared_instruction(run);
