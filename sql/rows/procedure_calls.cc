@@ -1,5 +1,7 @@
 #include "sql/rows/procedure_calls.h"
 
+#include <utility>
+
 namespace citcat::sql {
 
 void ProcedureCalls::called(tools::ProcedureNumber caller, tools::ProcedureNumber /*procedure*/) {
@@ -27,16 +29,28 @@ tools::CallPath ProcedureCalls::entered(tools::CallPath /*under*/, tools::Proced
   row.is_call = is_told_first_;
   row.caller = caller_;
   if (!is_told_first_ && !is_no_call_ && !is_base) entered_ = rows_.calls.size() - 1;
+  jumps_ = !is_base && (is_told_first_ || is_no_call_);
   is_told_first_ = is_no_call_ = false;
   return static_cast<tools::CallPath>(rows_.calls.size());
 }
 
 void ProcedureCalls::left(const tools::CallFrame& frame, std::uint64_t instructions,
                           bool /*outermost*/, bool /*outermost_arc*/) {
+  const bool jumped = std::exchange(jumps_, false);
   if (frame.path == 0) return;
-  ProcedureCallRow& row = rows_.calls[frame.path - 1];
-  row.ended = true;
-  row.instructions = instructions;
+  rows_.calls[frame.path - 1].instructions = instructions;
+  if (jumped) {
+    rows_.calls.back().jumped = frame.path;
+    return;
+  }
+  // With it all return that jumped on the way to it.
+  std::uint64_t all = 0;
+  for (std::uint32_t path = frame.path; path != 0; path = rows_.calls[path - 1].jumped) {
+    ProcedureCallRow& row = rows_.calls[path - 1];
+    all += row.instructions;
+    row.instructions = all;
+    row.ended = true;
+  }
 }
 
 }  // namespace citcat::sql

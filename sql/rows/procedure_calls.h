@@ -47,6 +47,7 @@ class ProcedureCalls final : private tools::CallFollowerListener {
   bool is_told_first_ = false;  ///< called() was, and entered() is going to be
   bool is_no_call_ = false;     ///< what entered() is going to be told is none
   static constexpr std::size_t kNone = ~std::size_t{0};
+  bool jumps_ = false;           ///< the procedure that is left next did not return, but jumped
   std::size_t entered_ = kNone;  ///< row of which called() is going to tell whether it is a call
   std::uint32_t caller_ = 0;
 };

@@ -107,6 +107,7 @@ struct ProcedureCallRow {
   std::uint64_t at = 0;  ///< position of the first instruction of the procedure
   std::uint64_t instructions = 0;
   std::uint32_t caller = 0, procedure = 0, depth = 0;
+  std::uint32_t jumped = 0;  ///< number of the row, from 1 on, whose procedure jumped here
   ContextNumber context = 0;
   bool ended = false;
   bool is_call = false;  ///< else it ran without having been called, and is no row
