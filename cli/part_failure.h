@@ -1,7 +1,8 @@
 #pragma once
 // Passes a failure from a process that works on a part of a run to the process that joins the
-// parts; bad input stays bad input there.
+// parts, so that the command ends there with the exit code that it has in one process.
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <utility>
@@ -10,8 +11,13 @@
 
 namespace citcat {
 
-inline bool is_bad_input(const std::exception& error) {
-  return dynamic_cast<const FormatError*>(&error) != nullptr;
+/// Kinds of failures, as the exit codes distinguish them.
+enum class PartFailure : std::uint8_t { bad_input = 'b', usage = 'u', system = 'f' };
+
+inline PartFailure failure_of(const std::exception& error) {
+  if (dynamic_cast<const FormatError*>(&error) != nullptr) return PartFailure::bad_input;
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return PartFailure::usage;
+  return PartFailure::system;
 }
 
 /// Bad input in the words of the process that met it.
@@ -24,8 +30,9 @@ class BadInputOfPart : public FormatError {
   std::string line_;
 };
 
-[[noreturn]] inline void throw_of_part(bool bad_input, const std::string& line) {
-  if (bad_input) throw BadInputOfPart(line);
+[[noreturn]] inline void throw_of_part(PartFailure failure, const std::string& line) {
+  if (failure == PartFailure::bad_input) throw BadInputOfPart(line);
+  if (failure == PartFailure::usage) throw UsageError(line);
   throw IoError(line);
 }
 

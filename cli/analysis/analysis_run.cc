@@ -277,7 +277,7 @@ constexpr std::array kCounts{&ReplayReport::instructions, &ReplayReport::interru
                              &ReplayReport::io_writes,    &ReplayReport::external_writes};
 
 /// Kinds of what a process tells.
-enum class Piece : std::uint8_t { part, diverged, failed, bad_input };
+enum class Piece : std::uint8_t { part, diverged, failed };
 
 void put_divergence(ByteWriter& out, const Divergence& d) {
   out.u8(static_cast<std::uint8_t>(Piece::diverged));
@@ -303,7 +303,8 @@ void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begi
       result.analysis->save(out);
     }
   } catch (const std::exception& e) {
-    out.u8(static_cast<std::uint8_t>(is_bad_input(e) ? Piece::bad_input : Piece::failed));
+    out.u8(static_cast<std::uint8_t>(Piece::failed));
+    out.u8(static_cast<std::uint8_t>(failure_of(e)));
     out.string(e.what());
   }
   std::span<const std::uint8_t> rest = out.view();
@@ -348,10 +349,10 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
       result.report.divergence = d;
       break;
     }
-    case Piece::failed:
-    case Piece::bad_input:
-      throw_of_part(piece == Piece::bad_input,
-                    "in a part of the run: " + in.string("text", kMaxText));
+    case Piece::failed: {
+      const auto failure = PartFailure(in.u8("kind of failure"));
+      throw_of_part(failure, "in a part of the run: " + in.string("text", kMaxText));
+    }
   }
 }
 

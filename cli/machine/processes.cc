@@ -20,8 +20,8 @@
 namespace citcat {
 namespace {
 
-/// The first byte of a result: how the work ended.
-constexpr char kDone = 'd', kBadInput = 'b', kFailed = 'f';
+/// The first byte of a result where the work is done, otherwise a PartFailure.
+constexpr char kDone = 'd';
 
 void write_all(int to, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
@@ -42,7 +42,7 @@ void write_all(int to, const std::string& text) {
   try {
     told = kDone + work(number);
   } catch (const std::exception& e) {
-    told = (is_bad_input(e) ? kBadInput : kFailed) + std::string(e.what());
+    told = static_cast<char>(failure_of(e)) + std::string(e.what());
   }
   write_all(to, told);
   std::_Exit(0);
@@ -91,7 +91,7 @@ class WorkerProcess {
     ::waitpid(process_, nullptr, 0);
     process_ = 0;
     if (told.empty()) throw InternalError("the process of a processor ended without a result");
-    if (told.front() != kDone) throw_of_part(told.front() == kBadInput, told.substr(1));
+    if (told.front() != kDone) throw_of_part(PartFailure(told.front()), told.substr(1));
     return told.substr(1);
   }
 

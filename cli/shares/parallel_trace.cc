@@ -43,8 +43,8 @@ struct PieceHeader {
 /// What a process tells at the end of a part.
 struct PartResult {
   ReplayReport::End end = ReplayReport::End::complete;
-  bool failed = false;     ///< the last text says how
-  bool bad_input = false;  ///< it is the file that is wrong
+  bool failed = false;  ///< the last text says how
+  PartFailure failure = PartFailure::system;
   std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, io_reads = 0, io_writes = 0,
                 external_writes = 0, kt_instructions = 0;
   Position diverged_at;
@@ -183,7 +183,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
     out.text(e.what());
     PartResult result;
     result.failed = true;
-    result.bad_input = is_bad_input(e);
+    result.failure = failure_of(e);
     out.result(result);
   }
   std::_Exit(0);
@@ -241,7 +241,7 @@ class TraceWorker {
           std::memcpy(&result, piece.data(), sizeof result);
           ring_.consume(piece.size());
           if (result.failed)
-            throw_of_part(result.bad_input, "in a part of the trace: " + texts.back());
+            throw_of_part(result.failure, "in a part of the trace: " + texts.back());
           writer.raw({}, result.kt_instructions);
           return to_report(result, texts);
         }

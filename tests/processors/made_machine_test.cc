@@ -569,6 +569,31 @@ TEST_F(MadeMachines, InternalValuesAreOfAProcessorEach) {
       HasSubstr("the capture shows 2 processors"));
 }
 
+/// In processes of their own, too, commands end as they do in one.
+TEST_F(MadeMachines, FailAlikeWithAnyNumberOfJobs) {
+  store(made_machine({2, 3}));
+  import();
+  const std::vector<std::vector<std::string>> commands{
+      {"analyze", "two.citcat", "--tool", "watch"},
+      {"analyze", "two.citcat", "--tool", "watch:at=500", "--where", "("},
+      {"analyze", "two.citcat", "--tool", "count", "--from", "5"},
+      {"analyze", "two.citcat", "--metric", "nothing"},
+      {"replay", "two.citcat", "-o", "no/folder/run.kt"},
+      {"replay", "two.citcat", "-o", "run.kt", "--format", "nothing"},
+      {"verify", "two.citcat", "--memory", "missing.bin"},
+      {"verify", "two.citcat", "--cache-model", "i486"},
+      {"verify", "two.citcat", "--code", "missing.elf"},
+  };
+  for (const auto& command : commands) {
+    std::vector<std::string> with_jobs = command;
+    with_jobs.insert(with_jobs.end(), {"--jobs", "2"});
+    const ProcessResult one = run(command), two = run(with_jobs);
+    EXPECT_EQ(one.exit_code, two.exit_code)
+        << command[0] << " " << command.back() << ": " << one.err << two.err;
+    EXPECT_EQ(one.err, two.err) << command[0] << " " << command.back();
+  }
+}
+
 TEST_F(MadeMachines, AreWhatInfoSays) {
   store(made_machine(kSeesBoth));
   import();
