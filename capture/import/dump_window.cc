@@ -212,6 +212,11 @@ std::optional<DumpedState> DumpFinder::take_state() {
 
   DumpedState dumped;
   dumped.base = window->base;
+  constexpr std::uint32_t kWaitsForStartup = 3;
+  const bool is_wide = its.version == CITCAT_STATE2_VERSION;
+  dumped.waits_for_startup =
+      word(window->base, is_wide ? CITCAT_STATE2_ACTIVITY : CITCAT_STATE_ACTIVITY) ==
+      kWaitsForStartup;
   DumpCounts counts{std::min(word(window->base, its.cpuid_count).value_or(0), kMaxCpuid), 0};
   if (end) {
     dumped.end = *end + kWindowWord;

@@ -18,9 +18,10 @@ namespace citcat {
 
 /// A processor state as dumped.
 struct DumpedState {
-  CpuState state;         ///< `unknown` names the registers of words that are missing
-  PhysAddr base;          ///< of the window
-  std::uint32_t end = 0;  ///< bytes of the dump
+  CpuState state;                  ///< `unknown` names the registers of words that are missing
+  PhysAddr base;                   ///< of the window
+  std::uint32_t end = 0;           ///< bytes of the dump
+  bool waits_for_startup = false;  ///< for a SIPI; `state` is halted then
   std::vector<std::string> warnings;
 };
 

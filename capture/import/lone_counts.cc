@@ -12,8 +12,9 @@ constexpr std::size_t kMostParts = 2;
 constexpr std::uint64_t kDisorder = 64;
 
 bool is_counted(const ProcessorRecord& record) {
-  return record.kind == ProcessorRecord::Kind::transaction &&
-         record.record.instructions != kNoCount;
+  const bool has_count = record.kind == ProcessorRecord::Kind::transaction ||
+                         record.kind == ProcessorRecord::Kind::note;
+  return has_count && record.record.instructions != kNoCount;
 }
 
 }  // namespace
@@ -50,6 +51,7 @@ bool LoneCounts::take(ProcessorRecord& out) {
       for (std::size_t i = 0; i < parts; ++i) {
         held_[i].record.record.instructions = kNoCount;
         held_[i].record.record.iterations = 0;
+        held_[i].record.note.is_lone = true;
         lone_.push_back(held_[i].number);
       }
     } else {

@@ -47,6 +47,12 @@ bool is_native(const std::vector<std::string>& paths, const CaptureOptions& opti
   return format != nullptr && format->id == "native";
 }
 
+BusNote note_of(const ProcessorRecord& record) {
+  BusNote note = record.note;
+  note.clock = record.clock;
+  return note;
+}
+
 std::unique_ptr<RecordFile> open_records(const std::string& path, bool native) {
   auto input = std::make_unique<InputStream>(path);
   return native ? make_native_record_file(std::move(input))
@@ -222,6 +228,7 @@ void ProcessorCapture::read_beginning() {
     if (!is_beginning(record)) break;
     held.push_back(record);
   }
+  if (!more && held.empty()) require_records();
   if (startup_ || has_init_) {
     std::optional<DumpedState> dumped = dump_.take_state();
     if (!dumped) {
@@ -229,10 +236,10 @@ void ProcessorCapture::read_beginning() {
                         "expected a state dump of processor " + std::to_string(processor_) +
                             ", which INIT and SIPI start, found none");
     }
-    if (!has_init_ && !dumped->state.halted) {
+    if (!has_init_ && !dumped->waits_for_startup) {
       throw FormatError(file_->input().name(), 0,
                         "a SIPI starts processor " + std::to_string(processor_) +
-                            ", which runs by its state dump: an INIT is missing");
+                            ", which does not wait for one by its state dump: an INIT is missing");
     }
     state_ = has_init_ ? state_after_init(dumped->state) : std::move(dumped->state);
     if (startup_) start_up(*state_, *startup_);
@@ -240,6 +247,18 @@ void ProcessorCapture::read_beginning() {
     for (const ProcessorRecord& each : held) give(each);
   }
   if (more) give(record);
+}
+
+/// It has none: others have higher numbers, or the capture has no processor at all.
+void ProcessorCapture::require_records() const {
+  std::string numbers;
+  for (std::size_t p = 0; p < facts_.processors.size(); ++p) {
+    if (facts_.processors.test(p)) numbers += (numbers.empty() ? "" : ", ") + std::to_string(p);
+  }
+  if (numbers.empty()) return;
+  throw FormatError(file_->input().name(), file_->where(0),
+                    "expected processors numbered from 0 without a gap, found " + numbers +
+                        " (an APIC's ID need not be the number)");
 }
 
 bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
@@ -270,12 +289,8 @@ bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
 }
 
 void ProcessorCapture::give(const ProcessorRecord& record) {
-  if (record.kind == ProcessorRecord::Kind::note) {
-    BusNote note = record.note;
-    note.clock = record.clock;
-    const bool own = record.agent == processor_;
-    if (own) facts_.notes.push_back(note);
-    if (record.agent >= kMostProcessors) facts_.of_others.push_back(note);
+  if (record.kind == ProcessorRecord::Kind::note && record.agent >= kMostProcessors) {
+    facts_.of_others.push_back(note_of(record));
     return;
   }
   const bool tells_of_end =
@@ -295,6 +310,7 @@ void ProcessorCapture::settle() {
 }
 
 void ProcessorCapture::give_own(const ProcessorRecord& record) {
+  if (record.kind == ProcessorRecord::Kind::note) return facts_.notes.push_back(note_of(record));
   BusTransaction t;
   if (record.kind == ProcessorRecord::Kind::startup) {
     t.op = BusOp::interrupt_acknowledge;

@@ -56,6 +56,7 @@ class ProcessorCapture final : public CaptureReader {
   void check_line(const BusRecord& record);
   void read_beginning();
   bool is_beginning(const ProcessorRecord& record);
+  void require_records() const;
   void give(const ProcessorRecord& record);
   void settle();
   void give_own(const ProcessorRecord& record);

@@ -175,7 +175,7 @@ class MachineArchive {
       : machine_(machine), options_(options), files_(open_processors(machine)) {}
 
   void write(const std::string& path) {
-    CrossCheck check = cross_check_of(machine_, files_.front().recording());
+    CrossCheck check = cross_check_of(machine_, files_);
     SharedBus bus = shared_bus_of(machine_, files_);
     (void)check_shared_bus(bus, check);
     MachineInfo info = machine_.info();

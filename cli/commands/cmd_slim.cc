@@ -45,7 +45,7 @@ void print_result(const SlimOptions& options, std::uint64_t full_bytes, const Sl
 SlimRun write_slim_of_machine(const MachineFile& machine, const StagedOutput& output,
                               const Console& console) {
   const std::vector<RecordingFile> files = open_processors(machine);
-  CrossCheck check = cross_check_of(machine, files.front().recording());
+  CrossCheck check = cross_check_of(machine, files);
   if (!cross_check(machine, files, check).clean()) {
     throw UsageError(machine.path() +
                      ": its processors contradict each other on their bus: only a verified "

@@ -30,6 +30,7 @@
 #include "events/machine/memory_file.h"
 #include "events/names/code_file.h"
 #include "formats/io/error.h"
+#include "replay/processors/unshown_stores.h"
 #include "replay/run/replay_session.h"
 #include "replay/verify/cache_check.h"
 #include "replay/verify/code/code_check.h"
@@ -249,8 +250,11 @@ std::optional<Verdict> verify_with_jobs(const PlacedRecording& placed, const Mem
   return verify_in_parts(placed, captured, arguments.comparison, arguments.jobs);
 }
 
+/// Called with the replay where it ended.
+using AtEnd = std::function<void(const ReplaySession& run)>;
+
 Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
-               const VerifyArguments& arguments, const Console& console) {
+               const VerifyArguments& arguments, const Console& console, const AtEnd& at_end = {}) {
   const RecordingFile& file = placed.file;
   if (std::optional<Verdict> of_parts = verify_with_jobs(placed, captured, arguments)) {
     return add_account(std::move(*of_parts), file, arguments);
@@ -273,6 +277,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   options.start_over = [observer] { return observer; };
   ReplaySession run(file, observer, options);
   const ReplayReport report = run.run();
+  if (at_end) at_end(run);
   Verdict verdict = verdict_of(run, report, placed, captured);
   if (code) verdict.code = code->result();
   verdict = add_account(std::move(verdict), file, arguments);
@@ -325,7 +330,11 @@ ProcessorVerdict verify_processor(RecordingFile file, const MemoryImage* capture
   const PlacedRecording placed = place_events_of(std::move(file), console);
   VerifyArguments alone = arguments;
   alone.jobs = 1;
-  const Verdict verdict = verify(placed, own.empty() ? nullptr : &own, alone, console);
+  const auto keep_changed = [&](const ReplaySession& run) {
+    its.changed_lines = lines_changed_in_cache(placed.file, run);
+  };
+  const Verdict verdict =
+      verify(placed, own.empty() ? nullptr : &own, alone, console, keep_changed);
   its.memory = {verdict.memory.bytes, verdict.memory.different, std::nullopt};
   its.match = verdict.match;
   its.instructions = verdict.report.instructions;
@@ -361,6 +370,14 @@ void refuse_for_digests(const VerifyArguments& arguments) {
   refuse(!arguments.memory.empty(), "--memory");
 }
 
+/// To compare memory at the end one must know in whose cache a line is.
+void require_owners(const MachineFile& machine, const BusModel& bus) {
+  if (machine.info().shows_sharing || bus.form != CacheForm::write_back) return;
+  throw UsageError(
+      "--memory: the processors have write-back caches, and the capture does not show who has a "
+      "line (HIT#, invalidations): what the caches hold at the end is not known");
+}
+
 /// Each processor of a machine, and what they saw of one memory.
 ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
                         const VerifyArguments& arguments, const Console& console) {
@@ -372,7 +389,8 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
   std::vector<RecordingFile> files = open_processors(machine);
   verdict.has_digests = files.front().meta().evidence == EvidenceMode::digests;
   if (verdict.has_digests) refuse_for_digests(arguments);
-  CrossCheck check = cross_check_of(machine, files.front().recording());
+  if (captured != nullptr) require_owners(machine, files.front().recording().bus);
+  CrossCheck check = cross_check_of(machine, files);
   std::function<void()> meanwhile;
   if (!verdict.has_digests) meanwhile = [&] { verdict.bus = cross_check(machine, files, check); };
   // Captured memory is compared with what each processor may own, which the bus tells.
@@ -387,6 +405,7 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
       },
       meanwhile);
   for (const std::string& text : results) verdict.processors.push_back(processor_verdict_of(text));
+  check_stores(machine, check, arguments.comparison, verdict);
   if (captured != nullptr) verdict.memory = compare_memory(*captured, check, verdict.processors);
   if (arguments.json) {
     console.print_json(machine_verdict_json(verdict));

@@ -164,7 +164,7 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   bool agree = true;
   if (arguments.policy) {
     const std::vector<RecordingFile> files = open_processors(*machine);
-    CrossCheck check = cross_check_of(*machine, files.front().recording());
+    CrossCheck check = cross_check_of(*machine, files);
     agree = cross_check(*machine, files, check).clean();
     if (!agree) console.warn("the processors contradict each other: see citcat verify");
   }

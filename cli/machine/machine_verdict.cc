@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "formats/io/json_text.h"
+#include "replay/processors/unshown_stores.h"
 
 namespace citcat {
 namespace {
@@ -90,6 +91,8 @@ std::string to_text(const ProcessorVerdict& verdict) {
   json["divergence"] = verdict.divergence;
   json["remarks"] = verdict.remarks;
   json["memory"] = {verdict.memory.bytes, verdict.memory.different};
+  json["changed"] = Json::array();
+  for (const PhysAddr line : verdict.changed_lines) json["changed"].push_back(line.value);
   return json_text(json);
 }
 
@@ -103,6 +106,8 @@ ProcessorVerdict processor_verdict_of(const std::string& text) {
   verdict.remarks = json.at("remarks").get<std::string>();
   verdict.memory.bytes = json.at("memory").at(0).get<std::uint64_t>();
   verdict.memory.different = json.at("memory").at(1).get<std::uint64_t>();
+  for (const Json& line : json.at("changed"))
+    verdict.changed_lines.push_back(PhysAddr{line.get<std::uint64_t>()});
   return verdict;
 }
 
@@ -110,6 +115,14 @@ CrossCheckResult cross_check(const MachineFile& machine, const std::vector<Recor
                              CrossCheck& check) {
   SharedBus bus = shared_bus_of(machine, files);
   return check_shared_bus(bus, check);
+}
+
+void check_stores(const MachineFile& machine, const CrossCheck& check,
+                  const ComparisonPolicy& policy, MachineVerdict& verdict) {
+  for (std::size_t p = 0; p < verdict.processors.size(); ++p) {
+    const ProcessorVerdict& its = verdict.processors[p];
+    if (its.match) check_changed_lines(machine, check, p, its.changed_lines, policy, verdict.bus);
+  }
 }
 
 MemoryImage owned_part(const MemoryImage& captured, const CrossCheck& check,

@@ -12,6 +12,7 @@
 #include "events/archive/machine_file.h"
 #include "events/machine/memory_image.h"
 #include "events/processors/cross_check.h"
+#include "replay/verify/comparison_policy.h"
 
 namespace citcat {
 
@@ -29,6 +30,8 @@ struct ProcessorVerdict {
   std::vector<std::string> divergence;  ///< as text; empty where it matches
   std::string remarks;                  ///< the same: what else is to be said of it, in lines
   MachineMemory memory;                 ///< of what only it holds
+  /// What it has changed in its cache and the bus has not shown.
+  std::vector<PhysAddr> changed_lines;
 };
 
 /// The verdict as text, to pass it from one process to another.
@@ -48,6 +51,9 @@ struct MachineVerdict {
 /// Checks what the processors took from each other; `files` as open_processors() gives them.
 CrossCheckResult cross_check(const MachineFile& machine, const std::vector<RecordingFile>& files,
                              CrossCheck& check);
+/// The same of what each processor stored in its cache: adds to `verdict.bus`.
+void check_stores(const MachineFile& machine, const CrossCheck& check,
+                  const ComparisonPolicy& policy, MachineVerdict& verdict);
 /// The part of `captured` that a processor may have changed last, in its cache.
 MemoryImage owned_part(const MemoryImage& captured, const CrossCheck& check, std::size_t processor);
 /// `captured` against what the bus left of the rest, and what the processors found of theirs.

@@ -32,8 +32,7 @@ Json contradiction_verdict(const CrossCheckResult& bus) {
 }  // namespace
 
 MachineCheck::MachineCheck(const MachineFile& machine, bool compares)
-    : files_(open_processors(machine)),
-      check_(cross_check_of(machine, files_.front().recording())) {
+    : files_(open_processors(machine)), check_(cross_check_of(machine, files_)) {
   if (compares && files_.front().meta().evidence == EvidenceMode::full) {
     bus_.emplace(shared_bus_of(machine, files_));
   }

@@ -23,17 +23,19 @@ void write_notes(ByteWriter& out, std::span<const BusNote> notes, Field field) {
 /// What a note is, in one number.
 std::uint64_t note_shape(const BusNote& note) {
   return static_cast<std::uint64_t>(note.kind) | std::uint64_t{note.processor} << 4 |
-         std::uint64_t{note.locked} << 8 | std::uint64_t{note.size} << 12;
+         std::uint64_t{note.locked} << 8 | std::uint64_t{note.is_lone} << 9 |
+         std::uint64_t{note.size} << 12;
 }
 
 BusNote note_of(std::uint64_t shape, ByteReader& in) {
   constexpr std::uint64_t kMostBytes = 8;
-  if ((shape & 15) > kLastNoteKind || shape >> 12 > kMostBytes || (shape >> 9 & 7) != 0)
+  if ((shape & 15) > kLastNoteKind || shape >> 12 > kMostBytes || (shape >> 10 & 3) != 0)
     in.fail("bus notes: expected a kind of note, found " + std::to_string(shape));
   BusNote note;
   note.kind = static_cast<BusNote::Kind>(shape & 15);
   note.processor = static_cast<std::uint8_t>(shape >> 4 & 15);
   note.locked = (shape >> 8 & 1) != 0;
+  note.is_lone = (shape >> 9 & 1) != 0;
   note.size = static_cast<std::uint8_t>(shape >> 12);
   return note;
 }

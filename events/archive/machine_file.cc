@@ -1,6 +1,7 @@
 #include "events/archive/machine_file.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "events/archive/container.h"
@@ -63,8 +64,25 @@ std::uint32_t shared_line_bytes(const Recording& recording) {
   return recording.bus.line_bytes != 0 ? recording.bus.line_bytes : kOfTheP6;
 }
 
-CrossCheck cross_check_of(const MachineFile& machine, const Recording& first) {
-  return CrossCheck(machine.processors(), first.initial.ram_bytes, machine.info().shows_sharing,
+std::vector<std::uint8_t> apic_ids_of(const std::vector<RecordingFile>& files) {
+  constexpr PhysAddr kIdRegister{kApicRegisters + 0x23};  // its highest byte
+  std::vector<std::uint8_t> ids, numbers;
+  for (const RecordingFile& file : files) {
+    const Recording& recording = file.recording();
+    std::optional<std::uint8_t> id = recording.image.byte(kIdRegister);
+    for (const CpuidLeaf& leaf : recording.initial.cpuid) {
+      if (!id && leaf.leaf == 1) id = static_cast<std::uint8_t>(leaf.ebx >> 24);
+    }
+    if (id) ids.push_back(*id);
+    numbers.push_back(static_cast<std::uint8_t>(numbers.size()));
+  }
+  const std::set<std::uint8_t> different(ids.begin(), ids.end());
+  return different.size() == files.size() ? ids : numbers;
+}
+
+CrossCheck cross_check_of(const MachineFile& machine, const std::vector<RecordingFile>& files) {
+  const Recording& first = files.front().recording();
+  return CrossCheck(apic_ids_of(files), first.initial.ram_bytes, machine.info().shows_sharing,
                     shared_line_bytes(first));
 }
 

@@ -50,8 +50,12 @@ void add_edges(const std::string& path, const std::vector<std::vector<std::uint6
 SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
 /// Bytes of a cache line of that bus; 32 where there is no cache.
 std::uint32_t shared_line_bytes(const Recording& recording);
-/// For what shared_bus_of() gives; `first` is the recording of processor 0.
-CrossCheck cross_check_of(const MachineFile& machine, const Recording& first);
+/// The IDs of the processors' local APICs, to which messages go. They are what each processor reads
+/// from its ID register or, where it does not, what CPUID says; the processors' numbers where
+/// neither is known, or two have the same (Intel SDM vol. 3, 10.4.6).
+std::vector<std::uint8_t> apic_ids_of(const std::vector<RecordingFile>& files);
+/// For what shared_bus_of() gives.
+CrossCheck cross_check_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
 /// All recordings of it.
 std::vector<RecordingFile> open_processors(const MachineFile& machine);
 

@@ -16,11 +16,47 @@ bool need_not_be_shown(const ApicMessage& m) {
   return m.shorthand() == ApicMessage::kSelf || (m.mode == ApicMessage::kInit && !m.is_level());
 }
 
+/// Bits of a register that read as they were written, or never change: ID, version, logical ID,
+/// its format, both halves of the command register (but for the delivery status), initial count
+/// and divider of the timer (Intel SDM vol. 3, 10.4.6 to 10.6.2). CR8 changes the task priority.
+std::uint32_t kept_bits(std::uint32_t offset) {
+  constexpr std::uint32_t kHighest = 0xff000000;
+  switch (offset) {
+    case 0x20:
+    case 0xd0:
+    case kApicCommandHigh:
+      return kHighest;
+    case 0x30:
+    case 0x380:
+      return ~std::uint32_t{0};
+    case 0xe0:
+      return 0xf0000000;
+    case kApicCommand:
+      return 0xccfff;
+    case 0x3e0:
+      return 0xb;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
-bool ApicMessages::is_register_write(const BusTransaction& t) {
-  return t.op == BusOp::data_write &&
+bool ApicMessages::is_register(const BusTransaction& t) {
+  return (t.op == BusOp::data_write || t.op == BusOp::data_read) &&
          t.address.is_within32(PhysAddr{kApicRegisters}, kApicRegisterBytes);
+}
+
+std::string ApicMessages::read(std::uint8_t processor, const BusTransaction& t) {
+  const std::uint32_t at = t.address.low32() - kApicRegisters, mask = kept_bits(at);
+  if (mask == 0 || t.size != sizeof(std::uint32_t) || is_hidden_) return "";
+  const auto [its, is_new] = processors_[processor].registers.emplace(at, t.value());
+  const std::uint32_t before = std::exchange(its->second, t.value());
+  if (((before ^ t.value()) & mask) == 0) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "register %03x of the local APIC is read as %08x, and was %08x",
+                at, t.value(), before);
+  return text;
 }
 
 std::optional<BusNote> ApicMessages::wrote(std::uint8_t processor, const BusTransaction& t) {
@@ -28,6 +64,7 @@ std::optional<BusNote> ApicMessages::wrote(std::uint8_t processor, const BusTran
   const std::uint32_t value = t.value();
   const std::uint32_t at = t.address.low32() - kApicRegisters;
   receivers_.wrote(processor, at, value);
+  if (kept_bits(at) != 0) its.registers[at] = value;
   if (at == kApicCommandHigh) its.destination = static_cast<std::uint8_t>(value >> 24);
   if (at == kSpurious) its.enabled = (value & kEnabled) != 0;
   if (at == kTimer) its.timer = static_cast<std::uint8_t>(value);
@@ -43,6 +80,7 @@ void ApicMessages::reset(std::uint8_t processor) {
   its.sent.reset();
   its.enabled = false;
   receivers_.reset(processor);
+  its.registers.clear();
   its.timer.reset();
 }
 

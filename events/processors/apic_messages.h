@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@ namespace citcat {
 
 class ApicMessages {
  public:
-  explicit ApicMessages(std::size_t processors) : processors_(processors), receivers_(processors) {}
+  /// `ids`: of the processors' APICs.
+  explicit ApicMessages(const std::vector<std::uint8_t>& ids)
+      : processors_(ids.size()), receivers_(ids) {}
 
   // Each returns what is wrong, or "".
   /// One on the bus.
@@ -32,13 +35,16 @@ class ApicMessages {
   /// A processor writes a register of its local APIC. Returns a message that it showed before that,
   /// and did not ask for.
   std::optional<BusNote> wrote(std::uint8_t processor, const BusTransaction& t);
+  /// It reads one. What is wrong with the value, or "": registers that only their processor changes
+  /// keep what was written to them or read from them before.
+  std::string read(std::uint8_t processor, const BusTransaction& t);
   /// It drives another transaction.
   void passed(std::uint8_t processor) { ++processors_[processor].transactions; }
   /// INIT: nothing is pending, and the APIC takes nothing but INIT, NMI and SIPI.
   void reset(std::uint8_t processor);
 
-  /// Whether a transaction is a write of these registers.
-  static bool is_register_write(const BusTransaction& t);
+  /// Whether a transaction accesses these registers.
+  static bool is_register(const BusTransaction& t);
 
  private:
   /// The message that a command register (ICR) requests.
@@ -57,6 +63,7 @@ class ApicMessages {
     std::bitset<256> pending;           ///< sent to it for sure, and not taken yet
     std::bitset<256> sent;              ///< that may have been sent to it and not taken yet
     std::uint64_t transactions = 0;
+    std::map<std::uint32_t, std::uint32_t> registers;  ///< that keep their values, by offset
   };
 
   std::string check_command(Processor& sender, const BusNote& note);

@@ -56,7 +56,7 @@ ApicReceivers::Sets ApicReceivers::of(const ApicMessage& m, std::size_t sender,
       sure = its.logical_id && its.is_flat;
       may = !sure || (*its.logical_id & m.destination) != 0;
     } else {
-      may = m.destination == p || m.destination == kToAll;
+      may = m.destination == ids_[p] || m.destination == kToAll;
     }
     sets.may.set(p, may);
     sets.sure.set(p, may && sure);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "events/processors/bus_note.h"
@@ -45,7 +46,9 @@ class ApicReceivers {
     Set may, sure;  ///< those that it may go to, and those among them that it goes to
   };
 
-  explicit ApicReceivers(std::size_t processors) : processors_(processors) {}
+  /// `ids`: of the processors' APICs.
+  explicit ApicReceivers(std::vector<std::uint8_t> ids)
+      : ids_(std::move(ids)), processors_(ids_.size()) {}
 
   /// A register, by its offset.
   void wrote(std::size_t processor, std::uint32_t offset, std::uint32_t value);
@@ -59,6 +62,7 @@ class ApicReceivers {
     std::optional<std::uint8_t> logical_id;
     bool is_flat = false;
   };
+  std::vector<std::uint8_t> ids_;
   std::vector<Processor> processors_;
 };
 

@@ -16,6 +16,8 @@ struct BusNote {
   Kind kind = Kind::invalidate;
   std::uint8_t processor = 0;  ///< of a message: kNoProcessor where the I/O APIC sends it
   bool locked = false;
+  /// Its count of instructions does not fit those of its processor's other records.
+  bool is_lone = false;
   std::uint8_t size = 0;
   std::uint64_t clock = 0;  ///< says among which transactions it is
   PhysAddr address;

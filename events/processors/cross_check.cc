@@ -16,6 +16,11 @@ namespace {
 /// Writers that are no processors; processor 0 is kFirstWriter.
 constexpr std::uint8_t kUnknown = 0, kInitially = 1, kDevice = 2, kFirstWriter = 3;
 
+constexpr const char* kLoneCount =
+    "its count of instructions does not fit the processor's others: another processor may have "
+    "made "
+    "it";
+
 std::string hex_bytes(std::span<const std::uint8_t> bytes) {
   std::string text;
   for (const std::uint8_t byte : bytes) {
@@ -34,16 +39,16 @@ std::string hex_address(PhysAddr a) {
 
 }  // namespace
 
-CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing,
-                       std::uint32_t line_bytes)
+CrossCheck::CrossCheck(std::vector<std::uint8_t> apic_ids, std::uint32_t ram_bytes,
+                       bool shows_sharing, std::uint32_t line_bytes)
     : ram_bytes_(ram_bytes),
       shows_sharing_(shows_sharing),
-      owners_(processors, line_bytes),
-      messages_(processors),
-      pending_(processors),
-      counts_(processors),
-      from_others_(processors),
-      told_by_others_(processors) {}
+      owners_(apic_ids.size(), line_bytes),
+      messages_(apic_ids),
+      pending_(apic_ids.size()),
+      counts_(apic_ids.size()),
+      from_others_(apic_ids.size()),
+      told_by_others_(apic_ids.size()) {}
 
 std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
   const Part* const its = known_part(a);
@@ -214,7 +219,8 @@ std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
 void CrossCheck::follow_messages(const SharedEvent& event) {
   const BusTransaction& t = event.t;
   if (is_startup(t)) return messages_.reset(event.processor);
-  if (ApicMessages::is_register_write(t)) {
+  const bool is_register = ApicMessages::is_register(t);
+  if (is_register && t.op == BusOp::data_write) {
     SharedEvent unasked;
     unasked.processor = event.processor;
     unasked.note = messages_.wrote(event.processor, t);
@@ -222,6 +228,10 @@ void CrossCheck::follow_messages(const SharedEvent& event) {
     return contradict(unasked,
                       "a message is shown that its sender's command register does not ask for", "",
                       "a message of the APIC bus");
+  }
+  if (is_register) {
+    const std::string wrong = messages_.read(event.processor, t);
+    if (!wrong.empty()) contradict(event, wrong, "", "a read of that register");
   }
   messages_.passed(event.processor);
   if ((t.flags & kOfLocalApic) == 0) return;
@@ -232,6 +242,7 @@ void CrossCheck::follow_messages(const SharedEvent& event) {
 void CrossCheck::take(const SharedEvent& event) {
   if (event.note) {
     const BusNote& note = *event.note;
+    if (note.is_lone) contradict(event, kLoneCount, "", "a line taken, or a message");
     if (note.kind == BusNote::Kind::invalidate) {
       ++result_.invalidations;
       if (!shows_sharing_) return;
@@ -275,10 +286,7 @@ void CrossCheck::check_count(const SharedEvent& event) {
   }
   if (!counts.any || !counts.missing) return;
   const SharedEvent missing = *std::exchange(counts.missing, std::nullopt);
-  contradict(missing,
-             "its count of instructions does not fit the processor's others: another processor may "
-             "have made it",
-             "", "an access to " + hex_address(missing.t.address));
+  contradict(missing, kLoneCount, "", "an access to " + hex_address(missing.t.address));
 }
 
 void CrossCheck::finish() {

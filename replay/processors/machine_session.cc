@@ -323,7 +323,7 @@ MachineSession::MachineSession(const MachineFile& machine, MachineListener& list
     : machine_(machine),
       listener_(listener),
       files_(open_processors(machine)),
-      receivers_(files_.size()) {
+      receivers_(apic_ids_of(files_)) {
   const std::uint32_t line_bytes = shared_line_bytes(files_.front().recording());
   for (std::size_t i = 0; i < files_.size(); ++i) {
     tellers_.push_back(

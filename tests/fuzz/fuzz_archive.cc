@@ -112,7 +112,7 @@ void read_archive(const std::string& path) {
   for (const citcat::RecordingFile& file : files) {
     if (file.meta().evidence != citcat::EvidenceMode::full) return;
   }
-  citcat::CrossCheck check = citcat::cross_check_of(*machine, files.front().recording());
+  citcat::CrossCheck check = citcat::cross_check_of(*machine, files);
   citcat::SharedBus bus = citcat::shared_bus_of(*machine, files);
   (void)citcat::check_shared_bus(bus, check);
 }

@@ -100,7 +100,7 @@ CITCAT_FUZZ_TARGET(processor_capture) {
   const auto machine = citcat::MachineFile::find(archive.path());
   if (!machine) return 0;
   const std::vector<citcat::RecordingFile> files = citcat::open_processors(*machine);
-  citcat::CrossCheck check = citcat::cross_check_of(*machine, files.front().recording());
+  citcat::CrossCheck check = citcat::cross_check_of(*machine, files);
   citcat::SharedBus bus = citcat::shared_bus_of(*machine, files);
   (void)citcat::check_shared_bus(bus, check);
   return 0;

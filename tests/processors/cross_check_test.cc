@@ -53,7 +53,7 @@ class CrossChecks : public ::testing::Test {
   void invalidate(std::uint8_t processor) {
     SharedEvent event;
     event.processor = processor;
-    event.note = BusNote{BusNote::Kind::invalidate, processor, false, 0, index_, kLineAt, 0};
+    event.note = BusNote{BusNote::Kind::invalidate, processor, false, false, 0, index_, kLineAt, 0};
     check_.take(event);
   }
   std::string reason() {
@@ -62,7 +62,7 @@ class CrossChecks : public ::testing::Test {
     return first ? first->reason : "";
   }
 
-  CrossCheck check_{2, 0x100000, true, 32};
+  CrossCheck check_{{0, 1}, 0x100000, true, 32};
   std::uint64_t index_ = 0;
 };
 
@@ -209,7 +209,7 @@ class ApicChecks : public CrossChecks {
                std::uint8_t destination, std::uint8_t details) {
     SharedEvent event;
     event.processor = processor;
-    event.note = BusNote{BusNote::Kind::message, processor, false, 4, index_, PhysAddr{}, 0};
+    event.note = BusNote{BusNote::Kind::message, processor, false, false, 4, index_, PhysAddr{}, 0};
     event.note->data = vector | mode << 8 | destination << 16 | unsigned{details} << 24;
     check_.take(event);
   }
@@ -242,9 +242,48 @@ TEST_F(ApicChecks, AMessageIsTheOneThatACommandAsksFor) {
       << reason();
 }
 
+/// The ID of an APIC need not be the number of its processor.
+TEST_F(ApicChecks, AMessageGoesToAnId) {
+  for (const auto& [destination, is_sent] : {std::pair{4, true}, std::pair{1, false}}) {
+    check_ = CrossCheck{{0, 4}, 0x100000, true, 32};
+    enable(0, 0xec);
+    enable(1, 0xec);
+    command(0, static_cast<std::uint8_t>(destination), 0x41 | kAssert);
+    message(0, 0x41, 0, static_cast<std::uint8_t>(destination), 2);
+    take(1, 0x41);
+    EXPECT_EQ(check_.result().clean(), is_sent) << destination;
+  }
+}
+
+/// Some registers only their processor changes; others change by themselves.
+TEST_F(ApicChecks, ARegisterIsReadAsItWas) {
+  const auto read_register = [&](std::uint8_t processor, std::uint32_t number,
+                                 std::uint32_t value) {
+    std::vector<std::uint8_t> bytes(4);
+    for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+    memory(processor, BusOp::data_read, PhysAddr{0xfee00000 + number}, bytes, kUncacheable);
+  };
+  constexpr std::uint32_t kId = 0x20, kCommand = 0x300, kCurrentCount = 0x390, kPending = 0x1000;
+  read_register(0, kId, 0x1000000);
+  read_register(1, kId, 0x2000000);
+  read_register(0, kId, 0x1000000);
+  read_register(0, kCurrentCount, 5);
+  read_register(0, kCurrentCount, 4);
+  command(0, 1, 0x41 | kAssert);
+  read_register(0, kCommand, 0x41 | kAssert | kPending);
+  message(0, 0x41, 0, 1, 2);
+  EXPECT_EQ(reason(), "");
+  read_register(0, kCommand, 0x43 | kAssert);
+  EXPECT_NE(reason().find("register 300 of the local APIC is read as 00004043"), std::string::npos)
+      << reason();
+  EXPECT_EQ(check_.result().contradictions, 1u);
+  read_register(0, kId, 0x3000000);
+  EXPECT_EQ(check_.result().contradictions, 2u);
+}
+
 TEST_F(ApicChecks, AnotherDestinationOrModeIsNoticed) {
   for (const auto& [mode, destination] : {std::pair{0, 2}, std::pair{4, 1}}) {
-    check_ = CrossCheck{2, 0x100000, true, 32};
+    check_ = CrossCheck{{0, 1}, 0x100000, true, 32};
     command(0, 1, 0x41 | kAssert);
     message(0, 0x41, static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(destination), 2);
     EXPECT_EQ(check_.result().contradictions, 1u) << mode;
@@ -261,7 +300,7 @@ TEST_F(ApicChecks, EachMessageIsAskedForOnce) {
                                                },
                                                [&] { message(1, 0x42, 0, 1, 2 | 1 << 4); }};
   for (const auto& wrong : all) {
-    check_ = CrossCheck{2, 0x100000, true, 32};
+    check_ = CrossCheck{{0, 1}, 0x100000, true, 32};
     command(0, 1, 0x41 | kAssert);
     message(0, 0x41, 0, 1, 2);
     wrong();
@@ -357,7 +396,8 @@ TEST_F(CrossChecks, ADeviceThatTheCaptureHasWritesMemory) {
   read(0, {1});
   SharedEvent event;
   event.processor = kNoProcessor - 1;
-  event.note = BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, 1, 0, kLineAt, 9};
+  event.note =
+      BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, false, 1, 0, kLineAt, 9};
   check_.take(event);
   read(0, {9}, 0);
   write(1, {8});

@@ -12,6 +12,7 @@
 
 #include "golden/process.h"
 #include "processors/made_machine.h"
+#include "processors/sample_records.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 
@@ -56,6 +57,13 @@ class ExplainedMachine : public ::testing::Test {
     std::memcpy(bytes.data(), all.data(), bytes.size());
     write_file(path("bus.bin"), bytes);
     import({data.path("side.0.csv.zst"), data.path("side.1.csv.zst")}, "");
+  }
+  void import_damaged_sample(const std::vector<MonitorRecord>& all) const {
+    std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
+    std::memcpy(bytes.data(), all.data(), bytes.size());
+    write_file(path("bus.bin"), bytes);
+    const std::string sides = CITCAT_SOURCE_DIR "/samples/two-processors/queue.side.";
+    import({sides + "0.csv", sides + "1.csv"}, "");
   }
   Json explained() const {
     const ProcessResult result = run({"explain", "two.citcat", "--json"});
@@ -242,6 +250,39 @@ TEST_F(ExplainedMachine, AnInterruptThatTheCaptureLacksIsFoundByItsProcessor) {
   EXPECT_EQ(its.value("cause", ""), "missing_interrupt");
   EXPECT_THAT(its.value("text", ""),
               ::testing::HasSubstr("instruction " + std::to_string(dropped.icount)));
+}
+
+/// The last invalidation of the sample: the line never leaves the cache, and nobody asks for it.
+TEST_F(ExplainedMachine, AStoreToASharedLineThatNothingShowsAgainIsNamed) {
+  constexpr std::size_t kLastInvalidation = 3567;
+  std::vector<MonitorRecord> all = sample_records();
+  const MonitorRecord dropped = all.at(kLastInvalidation);
+  ASSERT_EQ(dropped.type, kInvalidates);
+  all.erase(all.begin() + kLastInvalidation);
+  import_damaged_sample(all);
+  for (const char* const jobs : {"1", "2"}) {
+    const ProcessResult verified = run({"verify", "two.citcat", "--json", "--jobs", jobs});
+    EXPECT_EQ(verified.exit_code, 1) << verified.err;
+    const Json bus = Json::parse(verified.out).at("shared_bus");
+    EXPECT_EQ(bus.at("contradictions"), 1) << bus.dump(1);
+    EXPECT_EQ(bus.at("first").at("processor"), dropped.burst >> 4);
+    EXPECT_EQ(bus.at("first").at("instruction"), dropped.icount);
+    EXPECT_EQ(bus.at("first").at("address"), dropped.addr);
+  }
+  expect_repair(first_cause(explained()), "missing_invalidation", dropped);
+}
+
+/// Cut right before it, the same store may have had its invalidation behind the cut.
+TEST_F(ExplainedMachine, AStoreAtACutIsNoContradiction) {
+  std::vector<MonitorRecord> all = sample_records();
+  std::size_t cuts = 0;
+  for (std::size_t cut = all.size() / 2; cut < all.size(); cut += 1 + cut % 197) {
+    import_damaged_sample({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)});
+    const ProcessResult verified = run({"verify", "two.citcat", "--json"});
+    EXPECT_EQ(verified.exit_code, 0) << "cut at " << cut << ": " << verified.out << verified.err;
+    ++cuts;
+  }
+  EXPECT_GT(cuts, 5u);
 }
 
 TEST_F(ExplainedMachine, OneThatAgreesHasNothingToExplain) {

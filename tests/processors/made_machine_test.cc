@@ -594,6 +594,27 @@ TEST_F(MadeMachines, FailAlikeWithAnyNumberOfJobs) {
   }
 }
 
+/// Between two transactions of its processor.
+TEST_F(MadeMachines, AMessageWithACountThatDoesNotFitIsNoticed) {
+  constexpr std::uint8_t kMessage = 17;
+  MadeMachine made = made_machine({2, 3});
+  MadeRecord more;
+  more.type = kMessage;
+  more.size = 4;
+  more.count = 1'000'000;
+  more.place = 1 << 4;
+  const auto of_second = [](const MadeRecord& r) { return r.place >> 4 == 1 && r.count > 2; };
+  const auto at = std::find_if(made.records.begin(), made.records.end(), of_second);
+  ASSERT_NE(at, made.records.end());
+  more.clock = at->clock;
+  made.records.insert(at, more);
+  store(made);
+  import();
+  const Json bus = verdict().at("shared_bus");
+  EXPECT_THAT(bus.at("first").value("reason", ""),
+              HasSubstr("its count of instructions does not fit"));
+}
+
 TEST_F(MadeMachines, AreWhatInfoSays) {
   store(made_machine(kSeesBoth));
   import();

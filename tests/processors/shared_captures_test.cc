@@ -83,7 +83,7 @@ CrossCheckResult checked(const MachineFile& machine, CrossCheck& check) {
 }
 
 CrossCheck check_for(const MachineFile& machine) {
-  return cross_check_of(machine, machine.open(0).recording());
+  return cross_check_of(machine, open_processors(machine));
 }
 
 /// Each record of the trace is the golden instruction at its place; an instruction that faulted has

@@ -65,7 +65,10 @@ class ChangedBus {
   void give(SharedEvent event) {
     const std::uint8_t by = event.processor;
     event.processor = change_.to;
-    if (event.note) event.note->processor = change_.to;
+    if (event.note) {
+      event.note->processor = change_.to;
+      event.note->is_lone = false;
+    }
     if (change_.position) {
       event.t.position = *change_.position;
       event.t.flags |= kPositionKnown;
@@ -193,7 +196,7 @@ void write_changed_machine(const MachineFile& machine, const BusChange& change,
 CrossCheckResult check_changed_bus(const MachineFile& machine,
                                    const std::vector<RecordingFile>& files,
                                    const BusChange& change) {
-  CrossCheck check = cross_check_of(machine, files.front().recording());
+  CrossCheck check = cross_check_of(machine, files);
   ChangedBus bus(change, [&](const SharedEvent& event, std::uint8_t, std::uint64_t) {
     SharedEvent plain = event;
     plain.external.reset();  // whose it then is cannot be known from its number

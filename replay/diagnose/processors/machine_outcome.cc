@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "replay/run/replay_session.h"
+#include "replay/processors/unshown_stores.h"
 
 namespace citcat {
 
@@ -21,15 +21,19 @@ bool MachineOutcome::better_than(const MachineOutcome& other) const {
 MachineOutcome outcome_of(const MachineFile& machine, const ComparisonPolicy& policy) {
   MachineOutcome outcome;
   const std::vector<RecordingFile> files = open_processors(machine);
-  CrossCheck check = cross_check_of(machine, files.front().recording());
+  CrossCheck check = cross_check_of(machine, files);
   SharedBus bus = shared_bus_of(machine, files);
   outcome.bus = check_shared_bus(bus, check);
-  for (const RecordingFile& file : files) {
+  for (std::size_t p = 0; p < files.size(); ++p) {
     SessionOptions options;
     options.policy = policy;
     options.plain_first = true;
     options.start_over = [] { return nullptr; };
-    outcome.replays.push_back(ReplaySession(file, nullptr, options).run());
+    ReplaySession run(files[p], nullptr, options);
+    outcome.replays.push_back(run.run());
+    if (outcome.replays.back().divergence) continue;
+    const auto changed = lines_changed_in_cache(files[p], run);
+    check_changed_lines(machine, check, p, changed, policy, outcome.bus);
   }
   return outcome;
 }
