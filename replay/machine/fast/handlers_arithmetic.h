@@ -6,10 +6,11 @@
 #include <type_traits>
 
 #include "replay/machine/fast/handler_access.h"
+#include "replay/machine/fast/row_filling.h"
 
 namespace citcat::fast {
 
-template <unsigned K, class T>
+template <Operation K, class T>
 CITCAT_FAST_HANDLER void alu_rr(FAST_PARAMETERS) {
   const Register<T> z =
       alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, get<T>(s, op->b), fz, fs, fc);
@@ -17,7 +18,7 @@ CITCAT_FAST_HANDLER void alu_rr(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-template <unsigned K, class T>
+template <Operation K, class T>
 CITCAT_FAST_HANDLER void alu_ri(FAST_PARAMETERS) {
   const Register<T> z =
       alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, static_cast<T>(op->immediate), fz, fs, fc);
@@ -26,7 +27,7 @@ CITCAT_FAST_HANDLER void alu_ri(FAST_PARAMETERS) {
 }
 
 /// Register, with memory.
-template <class A, unsigned K, class T, bool kFlat>
+template <class A, Operation K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_rm(FAST_PARAMETERS) {
   const Place at = find_operand<A, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
@@ -38,7 +39,7 @@ CITCAT_FAST_HANDLER void alu_rm(FAST_PARAMETERS) {
 }
 
 /// Memory, with a register or an immediate.
-template <class A, unsigned K, class T, bool kFlat, bool kImmediate>
+template <class A, Operation K, class T, bool kFlat, bool kImmediate>
 [[gnu::always_inline]] inline void alu_memory(FAST_PARAMETERS) {
   constexpr bool kWrites = alu_writes(K);
   const Place at = find_operand<A, kFlat, sizeof(T), kWrites>(op, s);
@@ -56,11 +57,11 @@ template <class A, unsigned K, class T, bool kFlat, bool kImmediate>
   if constexpr (kWrites) write<A, T>(op, s, at, static_cast<T>(z));
   FAST_NEXT;
 }
-template <class A, unsigned K, class T, bool kFlat>
+template <class A, Operation K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_mr(FAST_PARAMETERS) {
   return alu_memory<A, K, T, kFlat, false>(op, s, area, fz, fs, fc);
 }
-template <class A, unsigned K, class T, bool kFlat>
+template <class A, Operation K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_mi(FAST_PARAMETERS) {
   return alu_memory<A, K, T, kFlat, true>(op, s, area, fz, fs, fc);
 }
@@ -89,25 +90,26 @@ CITCAT_FAST_HANDLER void lea(FAST_PARAMETERS) {
 
 CITCAT_FAST_HANDLER inline void nothing(FAST_PARAMETERS) { FAST_NEXT; }
 
-template <unsigned K, class T>
+template <Operation K, class T>
 inline T unary(T x, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
-  if constexpr (K == kNot) {
+  if constexpr (K == Operation::not_) {
     return static_cast<T>(~x);
-  } else if constexpr (K == kNeg) {
-    return static_cast<T>(alu<kSub, T>(0, x, fz, fs, fc));
+  } else if constexpr (K == Operation::neg) {
+    return static_cast<T>(alu<Operation::sub, T>(0, x, fz, fs, fc));
   } else {
     std::uint32_t carries = 0;
-    const Register<T> z = alu < K == kInc ? kAdd : kSub, T > (x, 1, fz, fs, carries);
+    const Register<T> z = alu < K == Operation::inc ? Operation::add : Operation::sub,
+                      T > (x, 1, fz, fs, carries);
     fc = make_carries(fc & LazyFlags::kCarry, overflow_bit(carries), carries & LazyFlags::kHalf);
     return static_cast<T>(z);
   }
 }
-template <unsigned K, class T>
+template <Operation K, class T>
 CITCAT_FAST_HANDLER void unary_register(FAST_PARAMETERS) {
   put<T>(s, op->a, unary<K, T>(get<T>(s, op->a), fz, fs, fc));
   FAST_NEXT;
 }
-template <class A, unsigned K, class T, bool kFlat>
+template <class A, Operation K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void unary_memory(FAST_PARAMETERS) {
   const Place at = find_operand<A, kFlat, sizeof(T), true>(op, s);
   if (!at || !may_read_to_write<A, T>(s, at)) FAST_MISS;
@@ -118,32 +120,33 @@ CITCAT_FAST_HANDLER void unary_memory(FAST_PARAMETERS) {
 }
 
 /// By `count`, which is 1 to 31, or 63 of 64 bits.
-template <unsigned K, class T>
+template <Operation K, class T>
 inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
   constexpr unsigned kWidth = kBits<T>;
-  if constexpr (K == kShl) {
+  if constexpr (K == Operation::shl) {
     const std::uint64_t before = std::uint64_t{x} << (count - 1);
     const T z = static_cast<T>(before << 1);
     const std::uint32_t cf = top<T>(static_cast<T>(before));
     set_result<T>(z, fz, fs);
     fc = make_carries(cf, cf ^ top<T>(z));
     return z;
-  } else if constexpr (K == kShr || K == kSar) {
-    using Whole = std::conditional_t<sizeof(T) == 8 && K == kShr, std::uint64_t, std::int64_t>;
+  } else if constexpr (K == Operation::shr || K == Operation::sar) {
+    using Whole =
+        std::conditional_t<sizeof(T) == 8 && K == Operation::shr, std::uint64_t, std::int64_t>;
     const Whole wide =
-        K == kSar ? static_cast<Whole>(static_cast<Signed<T>>(x)) : static_cast<Whole>(x);
+        K == Operation::sar ? static_cast<Whole>(static_cast<Signed<T>>(x)) : static_cast<Whole>(x);
     const Whole before = wide >> (count - 1);
     const T z = static_cast<T>(before >> 1);
     set_result<T>(z, fz, fs);
     fc = make_carries(static_cast<std::uint32_t>(before & 1) << 31,
                       top<T>(static_cast<T>(before)) ^ top<T>(z));
     return z;
-  } else if constexpr (K == kRol) {
+  } else if constexpr (K == Operation::rol) {
     const T z = std::rotl(x, static_cast<int>(count % kWidth));
     const std::uint32_t cf = static_cast<std::uint32_t>(z) << 31;
     fc = make_carries(cf, cf ^ top<T>(z), fc & LazyFlags::kHalf);
     return z;
-  } else if constexpr (K == kRor) {
+  } else if constexpr (K == Operation::ror) {
     const T z = std::rotr(x, static_cast<int>(count % kWidth));
     const std::uint32_t cf = top<T>(z);
     fc = make_carries(cf, cf ^ top<T>(static_cast<T>(z << 1)), fc & LazyFlags::kHalf);
@@ -157,7 +160,7 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
     using Longer = std::conditional_t<sizeof(T) == 8, Uint128, std::uint64_t>;
     const Longer word = Longer{x} | Longer{fc >> 31} << kWidth;
     constexpr unsigned kWhole = kWidth + 1;
-    const unsigned left = K == kRcl ? turns : kWhole - turns;
+    const unsigned left = K == Operation::rcl ? turns : kWhole - turns;
     const Longer turned = word << left | word >> (kWhole - left);
     const T z = static_cast<T>(turned);
     const std::uint32_t cf = static_cast<std::uint32_t>(turned >> kWidth & 1) << 31;
@@ -184,7 +187,7 @@ inline void clear_upper_half(State* s, std::uint8_t at) {
   if constexpr (sizeof(T) == 4) put<T>(s, at, get<T>(s, at));
 }
 
-template <unsigned K, class T, bool kByCl>
+template <Operation K, class T, bool kByCl>
 CITCAT_FAST_HANDLER void shift_register(FAST_PARAMETERS) {
   const unsigned count = kByCl ? count_in_cl<T>(s) : static_cast<unsigned>(op->immediate);
   if (kByCl && count == 0) {
@@ -195,7 +198,7 @@ CITCAT_FAST_HANDLER void shift_register(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 /// By CL only where that is not 0: then nothing is written.
-template <class A, unsigned K, class T, bool kByCl>
+template <class A, Operation K, class T, bool kByCl>
 CITCAT_FAST_HANDLER void shift_memory(FAST_PARAMETERS) {
   auto count = static_cast<unsigned>(op->immediate);
   if constexpr (kByCl) {
@@ -221,8 +224,9 @@ using Twice = std::conditional_t<
                        std::conditional_t<sizeof(T) == 4, std::uint64_t, Uint128>>>;
 
 /// SHLD and SHRD of 32 bits or more. `a` is shifted, `b` gives the bits.
-template <bool kRight, bool kByCl, class T>
+template <Operation K, bool kByCl, class T>
 CITCAT_FAST_HANDLER void double_shift(FAST_PARAMETERS) {
+  constexpr bool kRight = K == Operation::shrd;
   const unsigned count = kByCl ? count_in_cl<T>(s) : static_cast<unsigned>(op->immediate);
   if (kByCl && count == 0) {
     clear_upper_half<T>(s, op->a);
@@ -302,16 +306,16 @@ inline bool divide(State* s, T y) {
   return true;
 }
 
-template <unsigned K, class T>
+template <Operation K, class T>
 inline bool accumulate(State* s, T y, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
-  if constexpr (K == kMul || K == kImul) {
-    multiply<T, K == kImul>(s, y, fz, fs, fc);
+  if constexpr (K == Operation::mul || K == Operation::imul) {
+    multiply<T, K == Operation::imul>(s, y, fz, fs, fc);
     return true;
   } else {
-    return divide<T, K == kIdiv>(s, y);
+    return divide<T, K == Operation::idiv>(s, y);
   }
 }
-template <unsigned K, class T>
+template <Operation K, class T>
 CITCAT_FAST_HANDLER void accumulate_register(FAST_PARAMETERS) {
   if (!accumulate<K, T>(s, get<T>(s, op->a), fz, fs, fc)) {
     note_miss(s, 0, 0, false);
@@ -319,7 +323,7 @@ CITCAT_FAST_HANDLER void accumulate_register(FAST_PARAMETERS) {
   }
   FAST_NEXT;
 }
-template <class A, unsigned K, class T>
+template <class A, Operation K, class T>
 CITCAT_FAST_HANDLER void accumulate_memory(FAST_PARAMETERS) {
   const Place at = find_operand<A, false, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
@@ -357,6 +361,79 @@ CITCAT_FAST_HANDLER void multiply_memory(FAST_PARAMETERS) {
   const T y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
   put<T>(s, op->a, multiply_two<T>(read<A, T>(op, s, at), y, fz, fs, fc));
   FAST_NEXT;
+}
+
+// Rows of the table.
+
+template <unsigned kSize>
+void add_arithmetic_registers(HandlerTable& t) {
+  using T = Sized<kSize>;
+  for_each_operation<FastWord::alu>([&](auto i, auto k) {
+    t[kAluWithRegister + i].in_registers[kSize] = alu_rr<k, T>;
+    t[kAluWithImmediate + i].in_registers[kSize] = alu_ri<k, T>;
+  });
+  for_each_operation<FastWord::unary>(
+      [&](auto i, auto k) { t[kUnaryRow + i].in_registers[kSize] = unary_register<k, T>; });
+  for_each_operation<FastWord::accumulate>([&](auto i, auto k) {
+    t[kAccumulatorRow + i].in_registers[kSize] = accumulate_register<k, T>;
+  });
+  for_each_operation<FastWord::shift>([&](auto i, auto k) {
+    t[kShiftByNumber + i].in_registers[kSize] = shift_register<k, T, false>;
+    t[kShiftByCl + i].in_registers[kSize] = shift_register<k, T, true>;
+  });
+  for_each_number<kSize>([&](auto from) {
+    t[kExtendZero + from].in_registers[kSize] = extend_register<T, Sized<from>, false>;
+    t[kExtendSign + from].in_registers[kSize] = extend_register<T, Sized<from>, true>;
+  });
+  if constexpr (kSize != operand_size(1)) {
+    t[kMultiply].in_registers[kSize] = multiply_register<T, false>;
+    t[kMultiplyImmediate].in_registers[kSize] = multiply_register<T, true>;
+  }
+  // With 16 bits their results are undefined, so these are executed elsewhere.
+  if constexpr (kSize >= operand_size(4)) {
+    for_each_operation<FastWord::double_shift>([&](auto i, auto k) {
+      t[kDoubleShiftByNumber + i].in_registers[kSize] = double_shift<k, false, T>;
+      t[kDoubleShiftByCl + i].in_registers[kSize] = double_shift<k, true, T>;
+    });
+  }
+}
+
+template <class A>
+void add_arithmetic(HandlerTable& t) {
+  using R = Reading<A>;
+  for_each_number<kSizes<A>>([&](auto size) {
+    using T = Sized<size>;
+    for_each_number<2>([&](auto flat) {
+      for_each_operation<FastWord::alu>([&](auto i, auto k) {
+        t[kAluFromMemory + i].in_memory[size][flat] = alu_rm<R, k, T, flat>;
+        t[kAluWithRegister + i].in_memory[size][flat] = alu_mr<A, k, T, flat>;
+        t[kAluWithImmediate + i].in_memory[size][flat] = alu_mi<A, k, T, flat>;
+      });
+      for_each_operation<FastWord::unary>([&](auto i, auto k) {
+        t[kUnaryRow + i].in_memory[size][flat] = unary_memory<A, k, T, flat>;
+      });
+      for_each_number<size>([&](auto from) {
+        using From = Sized<from>;
+        t[kExtendZero + from].in_memory[size][flat] = extend_memory<R, T, From, false, flat>;
+        t[kExtendSign + from].in_memory[size][flat] = extend_memory<R, T, From, true, flat>;
+      });
+    });
+    for_each_operation<FastWord::accumulate>([&](auto i, auto k) {
+      set_rare(t[kAccumulatorRow + i], size, accumulate_memory<R, k, T>);
+    });
+    for_each_operation<FastWord::shift>([&](auto i, auto k) {
+      set_rare(t[kShiftByNumber + i], size, shift_memory<A, k, T, false>);
+      set_rare(t[kShiftByCl + i], size, shift_memory<A, k, T, true>);
+    });
+  });
+  for_each_word<A>([&](auto size) {
+    using T = Sized<size>;
+    for_each_number<2>([&](auto flat) {
+      t[kLea].in_memory[size][flat] = lea<ModePolicy<A::kWide>, T, flat>;
+      t[kMultiply].in_memory[size][flat] = multiply_memory<R, T, false, flat>;
+      t[kMultiplyImmediate].in_memory[size][flat] = multiply_memory<R, T, true, flat>;
+    });
+  });
 }
 
 }  // namespace citcat::fast

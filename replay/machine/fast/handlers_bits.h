@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "replay/machine/fast/handler_access.h"
+#include "replay/machine/fast/row_filling.h"
 
 namespace citcat::fast {
 
@@ -46,25 +47,28 @@ CITCAT_FAST_HANDLER void move_memory_if(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-template <unsigned K, class T>
+template <Operation K, class T>
 inline T test_bit(T x, unsigned bit, std::uint32_t& fc) {
   const T mask = static_cast<T>(T{1} << bit);
   const std::uint32_t cf = (x & mask) != 0 ? LazyFlags::kCarry : 0;
   fc = make_carries(cf, overflow_bit(fc), fc & LazyFlags::kHalf);
-  return static_cast<T>(K == kBts ? x | mask : K == kBtr ? x & ~mask : K == kBtc ? x ^ mask : x);
+  return static_cast<T>(K == Operation::bts   ? x | mask
+                        : K == Operation::btr ? x & ~mask
+                        : K == Operation::btc ? x ^ mask
+                                              : x);
 }
-template <unsigned K, class T, bool kImmediate>
+template <Operation K, class T, bool kImmediate>
 CITCAT_FAST_HANDLER void test_register_bit(FAST_PARAMETERS) {
   const auto bit = static_cast<unsigned>(
       (kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->b)) & (kBits<T> - 1));
   const T z = test_bit<K, T>(get<T>(s, op->a), bit, fc);
-  if constexpr (K != kBt) put<T>(s, op->a, z);
+  if constexpr (K != Operation::bt) put<T>(s, op->a, z);
   FAST_NEXT;
 }
 /// Finds the unit that holds the bit; a register may name one far from the operand.
-template <class A, unsigned K, class T, bool kImmediate>
+template <class A, Operation K, class T, bool kImmediate>
 CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
-  constexpr bool kWrites = K != kBt;
+  constexpr bool kWrites = K != Operation::bt;
   Offset<A> offset = offset_of<A, false>(op, s);
   const T number = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
   if constexpr (!kImmediate) {
@@ -86,28 +90,28 @@ CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
 }
 
 /// BSF and BSR. Without a bit the register and all flags but ZF stay.
-template <bool kReverse, class T>
+template <Operation K, class T>
 inline void scan(State* s, std::uint8_t to, T x, std::uint32_t& fz, std::uint32_t& fs,
                  std::uint32_t& fc) {
   fz = sizeof(T) == 8 ? (x != 0 ? 1 : 0) : static_cast<std::uint32_t>(x);
   if (x == 0) return;
   const auto found =
-      static_cast<std::uint32_t>(kReverse ? std::bit_width(x) - 1 : std::countr_zero(x));
+      static_cast<std::uint32_t>(K == Operation::bsr ? std::bit_width(x) - 1 : std::countr_zero(x));
   put<T>(s, to, static_cast<T>(found));
   fs = found;  // below 64: no sign, and its parity
   fc = 0;
 }
-template <bool kReverse, class T>
+template <Operation K, class T>
 CITCAT_FAST_HANDLER void scan_register(FAST_PARAMETERS) {
-  scan<kReverse, T>(s, op->a, get<T>(s, op->b), fz, fs, fc);
+  scan<K, T>(s, op->a, get<T>(s, op->b), fz, fs, fc);
   FAST_NEXT;
 }
-template <class A, bool kReverse, class T>
+template <class A, Operation K, class T>
 CITCAT_FAST_HANDLER void scan_memory(FAST_PARAMETERS) {
   const Place at = find_operand<A, false, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
   tell<A>(op, area, at.linear);
-  scan<kReverse, T>(s, op->a, read<A, T>(op, s, at), fz, fs, fc);
+  scan<K, T>(s, op->a, read<A, T>(op, s, at), fz, fs, fc);
   FAST_NEXT;
 }
 
@@ -131,7 +135,7 @@ CITCAT_FAST_HANDLER void exchange_memory(FAST_PARAMETERS) {
 template <class T>
 CITCAT_FAST_HANDLER void exchange_add_register(FAST_PARAMETERS) {
   const T x = get<T>(s, op->a), y = get<T>(s, op->b);
-  const Register<T> z = alu<kAdd, T>(x, y, fz, fs, fc);
+  const Register<T> z = alu<Operation::add, T>(x, y, fz, fs, fc);
   put<T>(s, op->b, x);
   put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
@@ -142,7 +146,7 @@ CITCAT_FAST_HANDLER void exchange_add_memory(FAST_PARAMETERS) {
   if (!at || !may_read_to_write<A, T>(s, at)) FAST_MISS;
   tell<A>(op, area, at.linear);
   const T x = read_to_write<A, T>(op, s, at), y = get<T>(s, op->a);
-  const Register<T> z = alu<kAdd, T>(x, y, fz, fs, fc);
+  const Register<T> z = alu<Operation::add, T>(x, y, fz, fs, fc);
   put<T>(s, op->a, x);
   write<A, T>(op, s, at, static_cast<T>(z));
   FAST_NEXT;
@@ -151,7 +155,7 @@ CITCAT_FAST_HANDLER void exchange_add_memory(FAST_PARAMETERS) {
 template <class T>
 CITCAT_FAST_HANDLER void compare_exchange_register(FAST_PARAMETERS) {
   const T x = get<T>(s, op->a), wanted = get<T>(s, kEaxAt);
-  alu<kCmp, T>(wanted, x, fz, fs, fc);
+  alu<Operation::cmp, T>(wanted, x, fz, fs, fc);
   if (x == wanted) {
     put<T>(s, op->a, get<T>(s, op->b));
   } else {
@@ -166,7 +170,7 @@ CITCAT_FAST_HANDLER void compare_exchange_memory(FAST_PARAMETERS) {
   if (!at || !may_read_to_write<A, T>(s, at)) FAST_MISS;
   tell<A>(op, area, at.linear);
   const T x = read_to_write<A, T>(op, s, at), wanted = get<T>(s, kEaxAt);
-  alu<kCmp, T>(wanted, x, fz, fs, fc);
+  alu<Operation::cmp, T>(wanted, x, fz, fs, fc);
   write<A, T>(op, s, at, x == wanted ? get<T>(s, op->a) : x);
   if (x != wanted) put<T>(s, kEaxAt, x);
   FAST_NEXT;
@@ -220,23 +224,23 @@ CITCAT_FAST_HANDLER void extend_into_edx(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-template <unsigned K>
+template <Operation K>
 CITCAT_FAST_HANDLER void change_flag(FAST_PARAMETERS) {
   constexpr std::uint32_t kIf = 0x200, kDf = 0x400;
-  if constexpr (K == kCli) {
+  if constexpr (K == Operation::cli) {
     if (!s->iopl_allows) {
       note_miss(s, 0, 0, false);
       FAST_MISS;
     }
     s->eflags &= ~kIf;
-  } else if constexpr (K == kCld) {
+  } else if constexpr (K == Operation::cld) {
     s->eflags &= ~kDf;
-  } else if constexpr (K == kStd) {
+  } else if constexpr (K == Operation::std) {
     s->eflags |= kDf;
   } else {
-    const std::uint32_t cf = K == kClc   ? 0
-                             : K == kStc ? LazyFlags::kCarry
-                                         : ~fc & LazyFlags::kCarry;
+    const std::uint32_t cf = K == Operation::clc   ? 0
+                             : K == Operation::stc ? LazyFlags::kCarry
+                                                   : ~fc & LazyFlags::kCarry;
     fc = make_carries(cf, overflow_bit(fc), fc & LazyFlags::kHalf);
   }
   FAST_NEXT;
@@ -259,6 +263,73 @@ template <class T>
 CITCAT_FAST_HANDLER void read_selector(FAST_PARAMETERS) {
   put<T>(s, op->a, T{s->selectors[op->segment]});
   FAST_NEXT;
+}
+
+// Rows of the table.
+
+/// Those that have no size.
+inline void add_bit_registers(HandlerTable& t) {
+  for_each_number<kConditionCount>(
+      [&](auto c) { t[kSetIf + c].in_registers[operand_size(1)] = set_register<c>; });
+  for_each_operation<FastWord::change_flag>(
+      [&](auto i, auto k) { t[kChangeFlag + i].in_registers[0] = change_flag<k>; });
+  t[kLoadAh].in_registers[0] = load_ah;
+  t[kStoreAh].in_registers[0] = store_ah;
+}
+
+/// Those of a size of words.
+template <unsigned kSize>
+void add_bit_registers_of(HandlerTable& t) {
+  using T = Sized<kSize>;
+  t[kExtendIntoDx].in_registers[kSize] = extend_into_edx<T>;
+  for_each_operation<FastWord::scan>(
+      [&](auto i, auto k) { t[kScan + i].in_registers[kSize] = scan_register<k, T>; });
+  for_each_operation<FastWord::test_bit>([&](auto i, auto k) {
+    t[kTestBitOfRegister + i].in_registers[kSize] = test_register_bit<k, T, false>;
+    t[kTestBitOfImmediate + i].in_registers[kSize] = test_register_bit<k, T, true>;
+  });
+  for_each_number<kConditionCount>(
+      [&](auto c) { t[kMoveIf + c].in_registers[kSize] = move_register_if<c, T>; });
+  t[kReadSelector].in_registers[kSize] = read_selector<T>;
+  // With 16 bits its result is undefined, so it is executed elsewhere.
+  if constexpr (kSize != operand_size(2)) t[kSwapBytes].in_registers[kSize] = swap_bytes<T>;
+}
+
+/// Those of a size of bytes or words.
+template <unsigned kSize>
+void add_exchange_registers(HandlerTable& t) {
+  using T = Sized<kSize>;
+  t[kExchange].in_registers[kSize] = exchange_register<T>;
+  t[kExchangeAdd].in_registers[kSize] = exchange_add_register<T>;
+  t[kCompareExchange].in_registers[kSize] = compare_exchange_register<T>;
+}
+
+template <class A>
+void add_bits(HandlerTable& t) {
+  using R = Reading<A>;
+  for_each_number<kSizes<A>>([&](auto size) {
+    using T = Sized<size>;
+    set_rare(t[kExchange], size, exchange_memory<A, T>);
+    set_rare(t[kExchangeAdd], size, exchange_add_memory<A, T>);
+    set_rare(t[kCompareExchange], size, compare_exchange_memory<A, T>);
+  });
+  set_rare(t[kCompareExchangePair], operand_size(8), compare_exchange_pair<A>);
+  set_rare(t[kTranslateByte], operand_size(1), translate_byte<R>);
+  for_each_word<A>([&](auto size) {
+    using T = Sized<size>;
+    for_each_number<2>([&](auto flat) {
+      for_each_number<kConditionCount>(
+          [&](auto c) { t[kMoveIf + c].in_memory[size][flat] = move_memory_if<R, c, T, flat>; });
+    });
+    for_each_operation<FastWord::test_bit>([&](auto i, auto k) {
+      set_rare(t[kTestBitOfRegister + i], size, test_memory_bit<A, k, T, false>);
+      set_rare(t[kTestBitOfImmediate + i], size, test_memory_bit<A, k, T, true>);
+    });
+    for_each_operation<FastWord::scan>(
+        [&](auto i, auto k) { set_rare(t[kScan + i], size, scan_memory<R, k, T>); });
+  });
+  for_each_number<kConditionCount>(
+      [&](auto c) { set_rare(t[kSetIf + c], operand_size(1), set_memory<A, c>); });
 }
 
 }  // namespace citcat::fast

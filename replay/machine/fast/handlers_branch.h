@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "replay/machine/fast/handler_access.h"
+#include "replay/machine/fast/row_filling.h"
 
 namespace citcat::fast {
 
@@ -87,19 +88,19 @@ CITCAT_FAST_HANDLER void jump(FAST_PARAMETERS) {
 }
 
 /// LOOPNE, LOOPE, LOOP, JCXZ; T is what counts of ECX.
-template <class F, unsigned K, class T>
+template <class F, Operation K, class T>
 CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
   tell_direct<F>(op, s, area);
   T count = get<T>(s, kEcxAt);
   bool taken = false;
-  if constexpr (K == kJcxz) {
+  if constexpr (K == Operation::jcxz) {
     taken = count == 0;
   } else {
     count = static_cast<T>(count - 1);
     put<T>(s, kEcxAt, count);
     taken = count != 0;
-    if constexpr (K == kLoopne) taken = taken && fz != 0;
-    if constexpr (K == kLoope) taken = taken && fz == 0;
+    if constexpr (K == Operation::loopne) taken = taken && fz != 0;
+    if constexpr (K == Operation::loope) taken = taken && fz == 0;
   }
   if (taken) return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
   return go<F>(op, s, area, fz, fs, fc, op->displacement, 1);
@@ -210,6 +211,40 @@ CITCAT_FAST_HANDLER void set_interrupt_flag(FAST_PARAMETERS) {
   s->next = op->immediate;
   s->exit_link = 1;
   s->save(Exit::branch, op, area, {fz, fs, fc});
+}
+
+/// Calls and returns of one stack and words of one size.
+template <class F, bool kFlatStack, unsigned kSize>
+void add_calls_of(HandlerTable& t) {
+  using T = Sized<kSize>;
+  constexpr unsigned kStack = kFlatStack ? 1 : 0;
+  t[kCall + kStack].in_registers[kSize] = call<F, T, kFlatStack>;
+  t[kCallIndirect + kStack].in_registers[kSize] = call_register<F, T, kFlatStack>;
+  for_each_number<2>([&](auto flat) {
+    t[kCallIndirect + kStack].in_memory[kSize][flat] = call_memory<F, T, flat, kFlatStack>;
+  });
+  t[kReturn + kStack].in_registers[kSize] = ret<F, T, kFlatStack>;
+}
+
+template <class F>
+void add_ends(HandlerTable& t) {
+  for_each_number<kConditionCount>([&](auto c) { t[kJumpIf + c].in_registers[0] = jump_if<F, c>; });
+  t[kJump].in_registers[0] = jump<F>;
+  t[kSetInterruptFlag].in_registers[0] = set_interrupt_flag<F>;
+  t[kFall].in_registers[0] = fall<F>;
+  t[kLeave].in_registers[0] = leave;
+  for_each_word<F>([&](auto size) {
+    using T = Sized<size>;
+    for_each_operation<FastWord::loop>(
+        [&](auto i, auto k) { t[kLoopRow + i].in_registers[size] = loop<F, k, T>; });
+    t[kJumpIndirect].in_registers[size] = jump_register<F, T>;
+    for_each_number<2>(
+        [&](auto flat) { t[kJumpIndirect].in_memory[size][flat] = jump_memory<F, T, flat>; });
+  });
+  for_each_stack<F>([&](auto flat, auto size) {
+    // In 64-bit mode they are of 64 bits.
+    if constexpr (!F::kWide || size == operand_size(8)) add_calls_of<F, flat, size>(t);
+  });
 }
 
 }  // namespace citcat::fast

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "replay/machine/fast/handler_access.h"
+#include "replay/machine/fast/row_filling.h"
 
 namespace citcat::fast {
 
@@ -146,6 +147,38 @@ CITCAT_FAST_HANDLER void pop_all(FAST_PARAMETERS) {
   }
   set_stack_pointer<A, kFlatStack>(s, esp + 32);
   FAST_NEXT;
+}
+
+/// The handlers of one stack and one size of words.
+template <class A, bool kFlatStack, unsigned kSize>
+void add_stack_of(HandlerTable& t) {
+  using R = Reading<A>;
+  using T = Sized<kSize>;
+  constexpr unsigned kStack = kFlatStack ? 1 : 0;
+  t[kPush + kStack].in_registers[kSize] = push_register<A, T, kFlatStack>;
+  t[kPushImmediate + kStack].in_registers[kSize] = push_immediate<A, T, kFlatStack>;
+  t[kPushFlags + kStack].in_registers[kSize] = push_flags<A, T, kFlatStack>;
+  if constexpr (!A::kWide) {
+    t[kPushSegment + kStack].in_registers[kSize] = push_segment<A, T, kFlatStack>;
+  }
+  for_each_number<2>([&](auto flat) {
+    t[kPush + kStack].in_memory[kSize][flat] = push_memory<A, T, flat, kFlatStack>;
+  });
+  t[kPop + kStack].in_registers[kSize] = pop_register<R, T, kFlatStack>;
+  set_rare(t[kPop + kStack], kSize, pop_memory<A, T, kFlatStack>);
+  t[kPopFlags + kStack].in_registers[kSize] = pop_flags<R, T, kFlatStack>;
+  t[kLeaveFrame + kStack].in_registers[kSize] = leave_frame<R, T, kFlatStack>;
+}
+
+template <class A>
+void add_stack(HandlerTable& t) {
+  for_each_stack<A>([&](auto flat, auto size) { add_stack_of<A, flat, size>(t); });
+  if constexpr (!A::kWide) {
+    for_each_number<2>([&](auto flat) {
+      t[kPushAll + flat].in_registers[operand_size(4)] = push_all<A, flat>;
+      t[kPopAll + flat].in_registers[operand_size(4)] = pop_all<Reading<A>, flat>;
+    });
+  }
 }
 
 }  // namespace citcat::fast

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "replay/machine/fast/handler_access.h"
+#include "replay/machine/fast/row_filling.h"
 #include "x86/host_vectors.h"
 
 #define FAST_LEAVE return s->save(Exit::careful, op, area, {fz, fs, fc})
@@ -67,6 +68,20 @@ CITCAT_FAST_HANDLER void vector_store(FAST_PARAMETERS) {
   }
   tell<A>(op, area, at.linear);
   FAST_NEXT;
+}
+
+inline void add_vector_registers(HandlerTable& t) { t[kVector].in_registers[0] = vector_registers; }
+
+/// Observers that ask for stores alone get no plain stores of 16 bytes.
+template <class A>
+void add_vectors(HandlerTable& t) {
+  using R = Reading<A>;
+  set_rare(t[kVector + 1], operand_size(4), vector_load<R, 4>);
+  set_rare(t[kVector + 1], operand_size(8), vector_load<R, 8>);
+  set_rare(t[kVector + 1], 0, vector_load<R, 16>);
+  set_rare(t[kVector + 2], operand_size(4), vector_store<A, 4>);
+  set_rare(t[kVector + 2], operand_size(8), vector_store<A, 8>);
+  if constexpr (A::kExact || !A::kStores) set_rare(t[kVector + 2], 0, vector_store<A, 16>);
 }
 
 }  // namespace citcat::fast

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "replay/machine/fast/fast_state.h"
+#include "x86/decode/operation.h"
 
 namespace citcat::fast {
 
@@ -75,28 +76,26 @@ inline std::uint32_t top(T value) {  // its sign in bit 31
   }
 }
 
-enum Alu : unsigned { kAdd, kOr, kAdc, kSbb, kAnd, kSub, kXor, kCmp, kTest, kMov, kAluCount };
+constexpr bool alu_reads(Operation k) { return k != Operation::mov; }
+constexpr bool alu_writes(Operation k) { return k != Operation::cmp && k != Operation::test; }
 
-constexpr bool alu_reads(unsigned k) { return k != kMov; }
-constexpr bool alu_writes(unsigned k) { return k != kCmp && k != kTest; }
-
-template <unsigned K, class T>
+template <Operation K, class T>
 inline Register<T> alu(Register<T> x, Register<T> y, std::uint32_t& fz, std::uint32_t& fs,
                        std::uint32_t& fc) {
-  if constexpr (K == kMov) {
+  if constexpr (K == Operation::mov) {
     return y;
-  } else if constexpr (K == kAdd || K == kAdc) {
-    const Register<T> z = x + y + (K == kAdc ? fc >> 31 : 0);
+  } else if constexpr (K == Operation::add || K == Operation::adc) {
+    const Register<T> z = x + y + (K == Operation::adc ? fc >> 31 : 0);
     fc = place_carries<T>((x & y) | ((x | y) & ~z));
     set_result<T>(z, fz, fs);
     return z;
-  } else if constexpr (K == kSub || K == kCmp || K == kSbb) {
-    const Register<T> z = x - y - (K == kSbb ? fc >> 31 : 0);
+  } else if constexpr (K == Operation::sub || K == Operation::cmp || K == Operation::sbb) {
+    const Register<T> z = x - y - (K == Operation::sbb ? fc >> 31 : 0);
     fc = place_carries<T>((~x & y) | (~(x ^ y) & z));
     set_result<T>(z, fz, fs);
     return z;
   } else {
-    const Register<T> z = K == kOr ? x | y : K == kXor ? x ^ y : x & y;
+    const Register<T> z = K == Operation::or_ ? x | y : K == Operation::xor_ ? x ^ y : x & y;
     fc = 0;
     set_result<T>(z, fz, fs);
     return z;

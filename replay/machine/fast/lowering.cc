@@ -94,18 +94,18 @@ class Lowering {
       case Way::operands:
         return plain(form.row);
       case Way::alu:
-        return plain(form.row + rows_if(is_immediate(operand(1)), kAluCount) +
-                     rows_if(in_memory(1), 2 * kAluCount));
+        return plain(form.row + rows_if(is_immediate(operand(1)), kCount<FastWord::alu>) +
+                     rows_if(in_memory(1), 2 * kCount<FastWord::alu>));
       case Way::shift:
-        return shift(form.row, 1, kShiftCount);
+        return shift(form.row, 1, kCount<FastWord::shift>);
       case Way::double_shift:
-        return shift(form.row, 2, 2);
+        return shift(form.row, 2, kCount<FastWord::double_shift>);
       case Way::multiply:
         return plain(form.row + rows_if(is_immediate(operand(2)), 1));
       case Way::extend:
         return plain(form.row + operand_size(bytes_of(1)));
       case Way::test_bit:
-        return plain(form.row + rows_if(is_immediate(operand(1)), kBitTestCount));
+        return plain(form.row + rows_if(is_immediate(operand(1)), kCount<FastWord::test_bit>));
       case Way::extend_accumulator:
         return set(form.row + operand_size(word_ / 2), operand_size(word_));
       case Way::word:

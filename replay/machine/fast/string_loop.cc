@@ -23,13 +23,13 @@ LazyFlags compared(std::uint64_t x, std::uint64_t y, std::uint32_t size) {
   LazyFlags f;
   const auto a = static_cast<std::uint32_t>(x), b = static_cast<std::uint32_t>(y);
   if (size == 1) {
-    alu<kCmp, std::uint8_t>(a & 0xff, b & 0xff, f.z, f.s, f.c);
+    alu<Operation::cmp, std::uint8_t>(a & 0xff, b & 0xff, f.z, f.s, f.c);
   } else if (size == 2) {
-    alu<kCmp, std::uint16_t>(a & 0xffff, b & 0xffff, f.z, f.s, f.c);
+    alu<Operation::cmp, std::uint16_t>(a & 0xffff, b & 0xffff, f.z, f.s, f.c);
   } else if (size == 4) {
-    alu<kCmp, std::uint32_t>(a, b, f.z, f.s, f.c);
+    alu<Operation::cmp, std::uint32_t>(a, b, f.z, f.s, f.c);
   } else {
-    alu<kCmp, std::uint64_t>(x, y, f.z, f.s, f.c);
+    alu<Operation::cmp, std::uint64_t>(x, y, f.z, f.s, f.c);
   }
   return f;
 }
