@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "events/adoption.h"
 #include "events/archive/container.h"
@@ -12,6 +13,7 @@
 #include "events/archive/machine_codec.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/symbol_codec.h"
+#include "formats/io/byte_writer.h"
 
 namespace citcat {
 namespace {
@@ -27,12 +29,24 @@ void take_cpu(ByteReader& in, RecordingParts& parts) {
   parts.has_cpu = true;
 }
 
+constexpr ChunkKind kStopChunk = chunk_kind("STOP"), kAdoptionChunk = chunk_kind("ADPT");
+
+void put_stop(const Recording& recording, ByteWriter& out) {
+  if (!recording.end) return;
+  out.varint(recording.end->instruction);
+  out.varint(recording.end->iteration);
+}
+
 void take_stop(ByteReader& in, RecordingParts& parts) {
   Position end;
   end.instruction = in.varint("last instruction");
   end.iteration = static_cast<std::uint32_t>(in.count("last iteration", ~std::uint32_t{0}));
   in.expect_end("the stop chunk");
   parts.recording.end = end;
+}
+
+void put_adoptions(const Recording& recording, ByteWriter& out) {
+  if (!recording.adoptions.empty()) write_adoptions(out, recording.adoptions);
 }
 
 void take_adoptions(ByteReader& in, RecordingParts& parts) {
@@ -104,6 +118,20 @@ const ChunkRow* find_chunk_row(ChunkKind kind) {
   const auto found = std::find_if(kRows.begin(), kRows.end(),
                                   [kind](const ChunkRow& row) { return row.kind == kind; });
   return found == kRows.end() ? nullptr : &*found;
+}
+
+void add_optional_chunks(const Recording& recording,
+                         const std::function<void(ChunkKind, std::vector<std::uint8_t>)>& add) {
+  struct OptionalChunk {
+    ChunkKind kind;
+    void (*put)(const Recording& recording, ByteWriter& out);  ///< nothing: there is no chunk
+  };
+  for (const auto& [kind, put] :
+       {OptionalChunk{kStopChunk, put_stop}, OptionalChunk{kAdoptionChunk, put_adoptions}}) {
+    ByteWriter out;
+    put(recording, out);
+    if (out.size() != 0) add(kind, out.take());
+  }
 }
 
 }  // namespace citcat

@@ -3,7 +3,9 @@
 // what it is for, and what it may become in memory.
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "events/archive/chunk.h"
 #include "events/archive/recording_parts.h"
@@ -50,5 +52,9 @@ struct ChunkRow {
 std::span<const ChunkRow> chunk_rows();
 /// Null where no row is of the kind.
 const ChunkRow* find_chunk_row(ChunkKind kind);
+
+/// The chunks that a recording has only if it has what they say, in the order of a file.
+void add_optional_chunks(const Recording& recording,
+                         const std::function<void(ChunkKind, std::vector<std::uint8_t>)>& add);
 
 }  // namespace citcat

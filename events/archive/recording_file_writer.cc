@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "events/archive/chunk_table.h"
 #include "events/archive/container.h"
 #include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
@@ -11,7 +12,6 @@
 #include "events/archive/recording_file.h"
 #include "events/archive/recording_selection.h"
 #include "events/archive/symbol_codec.h"
-#include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 
 #ifndef CITCAT_VERSION
@@ -40,13 +40,6 @@ constexpr ZstdOptions kPassingCompression{1, 0};
 constexpr ZstdOptions kSymbolCompression{9, 0};
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
-
-std::vector<std::uint8_t> encode_stop(Position end) {
-  ByteWriter out;
-  out.varint(end.instruction);
-  out.varint(end.iteration);
-  return out.take();
-}
 
 /// Calls `add` with pieces of `digests` that fit a chunk.
 template <typename Add>
@@ -214,12 +207,9 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   add_packed_chunks(*container_, kIoReadChunk, recording.io_reads, options_, encode_io_reads);
   add_packed_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
                     encode_internal_reads);
-  if (recording.end) container_->add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
-  if (!recording.adoptions.empty()) {
-    ByteWriter adoptions;
-    write_adoptions(adoptions, recording.adoptions);
-    container_->add(kAdoptionChunk, adoptions.take(), kSmallCompression);
-  }
+  add_optional_chunks(recording, [this](ChunkKind kind, std::vector<std::uint8_t> payload) {
+    container_->add(kind, std::move(payload), kSmallCompression);
+  });
   add_digests(digests);
 }
 
