@@ -63,7 +63,6 @@ class ProcessorCapture final : public CaptureReader {
   void give(BusTransaction t);
   void give_rest();
   std::uint64_t reach() const;
-  void start_by(std::uint8_t vector);
   void close();
   [[noreturn]] void fail(const std::string& wrong) const;
 

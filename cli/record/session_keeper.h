@@ -46,7 +46,6 @@ class SessionKeeper {
   Stored store();
   void check_stored();
   std::vector<std::string> choose_dropped();
-  void drop_oldest();
   void release_log();
   std::uint64_t used() const;
 

@@ -10,7 +10,4 @@ namespace citcat {
 /// place in the file when it is damaged, IoError when it cannot be read.
 MemoryImage load_memory_image(const std::string& path);
 
-/// Writes the known bytes of an image; "-", "*.zst" as open_sink() understands them.
-void save_memory_image(const MemoryImage& image, const std::string& path);
-
 }  // namespace citcat

@@ -28,7 +28,6 @@ struct IdtraceInstruction {
   std::int8_t entries = 0;
 
   bool repeats() const { return entries < 0; }
-  unsigned entries_each() const { return static_cast<unsigned>(entries < 0 ? -entries : entries); }
   bool operator==(const IdtraceInstruction&) const = default;
 };
 

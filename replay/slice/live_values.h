@@ -26,7 +26,6 @@ class LiveValues {
     return page == pages_.end() ? 0 : page->second->bits[a.offset_in_page()];
   }
   const PlaceSet& places() const { return set_; }
-  bool any_memory() const { return !pages_.empty(); }
   bool any_of(PhysAddr a, std::uint32_t size) const;
   bool empty() const { return pages_.empty() && set_.none(); }
 

@@ -168,7 +168,6 @@ class Scope::Parser {
         break;
       case Term::Kind::code:
         term.ranges = names_.code(value);
-        scope_.has_code_ = true;
         break;
       case Term::Kind::data:
         term.ranges = {parse_linear_range(value, "--where: data=")};

@@ -39,7 +39,6 @@ class Scope {
   /// Whether the expression is true where just these terms are.
   bool holds(std::uint64_t terms) const;
 
-  bool has_code_terms() const { return has_code_; }
   bool has_data_terms() const { return has_data_; }
   /// Some term is the name of a process.
   bool names_processes() const { return names_processes_; }
@@ -53,7 +52,7 @@ class Scope {
 
   std::vector<Term> terms_;
   std::unique_ptr<Node> root_;
-  bool has_code_ = false, has_data_ = false, needs_history_ = false, names_processes_ = false;
+  bool has_data_ = false, needs_history_ = false, names_processes_ = false;
 };
 
 }  // namespace citcat::tools

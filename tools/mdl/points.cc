@@ -43,8 +43,6 @@ constexpr PointRow kPointRows[] = {
 
 }  // namespace
 
-std::span<const PointRow> point_rows() { return kPointRows; }
-
 const PointRow& point_row(PointKind kind) {
   const auto row = std::find_if(std::begin(kPointRows), std::end(kPointRows),
                                 [&](const PointRow& r) { return r.kind == kind; });

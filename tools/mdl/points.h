@@ -3,7 +3,6 @@
 // in a machine has points of its own, under variables that begin with a dollar sign.
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 namespace citcat::mdl {
@@ -49,7 +48,6 @@ struct PointRow {
   const char* where;      ///< how many such points there are, for people
 };
 
-std::span<const PointRow> point_rows();
 const PointRow& point_row(PointKind kind);
 /// Null where no variable of that name has points.
 const PointRow* find_point(const std::string& object, const std::string& field);

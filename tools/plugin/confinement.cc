@@ -11,9 +11,6 @@
 
 #ifdef CITCAT_SECCOMP
 #include <seccomp.h>
-#define CITCAT_HAS_SECCOMP 1
-#else
-#define CITCAT_HAS_SECCOMP 0
 #endif
 
 namespace citcat::tools {
@@ -46,7 +43,7 @@ void drop_capabilities() {
   ::syscall(SYS_capset, &header, sets);
 }
 
-#if CITCAT_HAS_SECCOMP
+#ifdef CITCAT_SECCOMP
 
 /// What fails with EPERM.
 class Filter {
@@ -108,8 +105,6 @@ void filter_calls(pid_t, pid_t) {}
 #endif
 
 }  // namespace
-
-bool has_seccomp() { return CITCAT_HAS_SECCOMP != 0; }
 
 void close_to_others() {
   if (!kTracesItself) ::prctl(PR_SET_DUMPABLE, 0);

@@ -20,7 +20,4 @@ void open_to_others();
 /// `guard`. Whatever of that the system refuses is left out.
 void confine(pid_t host, pid_t guard);
 
-/// Whether confine() has seccomp.
-bool has_seccomp();
-
 }  // namespace citcat::tools

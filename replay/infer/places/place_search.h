@@ -36,7 +36,6 @@ class PlaceSearch {
   bool place_next(std::size_t interrupt);
   bool place_hidden(std::size_t interrupt);
   void dismiss(std::size_t interrupt);
-  bool decide_by_lines();
   void accept(Placement placement);
   bool finish();
   bool try_another();

@@ -33,7 +33,6 @@ class SystemManagement {
   std::optional<std::uint32_t> smbase() const {
     return smbase_known_ ? std::optional(smbase_) : std::nullopt;
   }
-  std::uint32_t raw_smbase() const { return smbase_; }
   /// Bits of the dword being told to write that no manual defines.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
 

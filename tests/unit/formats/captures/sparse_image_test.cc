@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
 
 #include "events/machine/memory_file.h"
 #include "formats/io/error.h"
@@ -100,10 +101,13 @@ TEST_F(MemoryFile, RangesCutOrChangedAnywhereAreRefused) {
 
 TEST_F(MemoryFile, ImagesWithHolesSurviveTheFile) {
   MemoryImage image;
+  MemoryFileWriter writer(open_sink(path("holes.mem.zst")), false);
   for (const std::uint32_t address : {0u, 1u, 0xfffu, 0x1000u, 0x2005u, 0xfffffffeu}) {
-    image.set(PhysAddr{address}, static_cast<std::uint8_t>(address * 7 + 1));
+    const auto value = static_cast<std::uint8_t>(address * 7 + 1);
+    image.set(PhysAddr{address}, value);
+    writer.write(address, std::span(&value, 1));
   }
-  save_memory_image(image, path("holes.mem.zst"));
+  writer.finish();
   const MemoryImage again = load_memory_image(path("holes.mem.zst"));
   EXPECT_EQ(again.byte_count(), image.byte_count());
   EXPECT_EQ(again.byte(PhysAddr{0x1000}), image.byte(PhysAddr{0x1000}));
