@@ -121,8 +121,9 @@ struct CaptureFormat {
   std::string_view description;  ///< one line
   /// 0: certainly not; 100: certainly (a magic number and a checked structure).
   int (*detect)(const CaptureProbe& probe);
+  /// nullptr for files of pin levels, which sample_formats.h opens.
   std::unique_ptr<CaptureReader> (*open)(const std::vector<std::string>& paths,
-                                         const CaptureOptions& options);
+                                         const CaptureOptions& options) = nullptr;
 };
 
 /// All formats, in the order in which detection prefers them when confidences are equal.

@@ -22,7 +22,7 @@
 namespace citcat {
 namespace {
 
-const CaptureFormat kFormats[] = {
+const CaptureFormat kRecordFormats[] = {
     {"native", "citcat's own capture format", detect_native, open_native_capture},
     {"record-csv", "bus records as comma-separated text", detect_record_csv, open_record_csv},
     {"machine", "bus records of a virtual bus monitor (40 bytes each)", detect_machine_records,
@@ -31,21 +31,9 @@ const CaptureFormat kFormats[] = {
      detect_processor_records, open_processor_records},
     {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
      open_moo_capture},
-    {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
-    {"dsview", "DSView capture (.dsl), versions 1 to 3", detect_dsview, open_dsview_capture},
-    {"saleae", "Saleae Logic 2 binary export, a file for each channel (or their folder)",
-     detect_saleae, open_saleae_capture},
-    {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file for each label",
-     detect_hp_listing, open_hp_listing_capture},
-    {"lac", "LogicAnalyzer for the Raspberry Pi Pico (.lac)", detect_lac, open_lac_capture},
-    {"sal", "Saleae Logic 2's own captures, versions 1 and 3", detect_sal, open_sal_capture},
-    {"columns",
-     "text of a sniffer, a line for each sample: columns:FILE, where FILE describes them",
-     [](const CaptureProbe&) { return 0; }, open_columns_capture},
-    {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
-    {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
-    {"samples-csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
-     detect_csv, open_csv_capture},
+};
+/// After those of pin levels.
+const CaptureFormat kByuFormats[] = {
     {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
     {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,
      open_byu_pentium_capture},
@@ -61,7 +49,7 @@ std::string bare_name(const std::string& path) {
 
 std::string format_names() {
   std::string names;
-  for (const CaptureFormat& format : kFormats)
+  for (const CaptureFormat& format : capture_formats())
     names += (names.empty() ? "" : ", ") + std::string(format.id);
   const std::size_t last = names.rfind(", ");
   return names.replace(last, 2, " or ");
@@ -69,7 +57,16 @@ std::string format_names() {
 
 }  // namespace
 
-std::span<const CaptureFormat> capture_formats() { return kFormats; }
+std::span<const CaptureFormat> capture_formats() {
+  static const std::vector<CaptureFormat> kAll = [] {
+    std::vector<CaptureFormat> all(std::begin(kRecordFormats), std::end(kRecordFormats));
+    const auto samples = sample_formats();
+    all.insert(all.end(), samples.begin(), samples.end());
+    all.insert(all.end(), std::begin(kByuFormats), std::end(kByuFormats));
+    return all;
+  }();
+  return kAll;
+}
 
 const CaptureFormat* find_capture_format(std::string_view id) {
   if (id == "csv") id = "samples-csv";
@@ -77,9 +74,10 @@ const CaptureFormat* find_capture_format(std::string_view id) {
   for (const std::string_view with : {"columns", "machine-smp", "native"}) {
     if (id.starts_with(with) && id.substr(with.size()).starts_with(':')) id = with;
   }
-  const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
+  const auto formats = capture_formats();
+  const auto it = std::find_if(formats.begin(), formats.end(),
                                [&](const CaptureFormat& format) { return format.id == id; });
-  return it == std::end(kFormats) ? nullptr : &*it;
+  return it == formats.end() ? nullptr : &*it;
 }
 
 const CaptureFormat* detect_capture_format(const std::string& path) {
@@ -102,7 +100,7 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
   }
   const CaptureFormat* best = nullptr;
   int confidence = 0;
-  for (const CaptureFormat& format : kFormats) {
+  for (const CaptureFormat& format : capture_formats()) {
     const int found = format.detect(probe);
     if (found <= confidence) continue;
     best = &format;
@@ -135,7 +133,9 @@ const CaptureFormat& capture_format_of(const std::string& path, const CaptureOpt
 std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
                                             const CaptureOptions& options) {
   if (paths.empty()) throw UsageError("no capture file was given");
-  return capture_format_of(paths.front(), options).open(paths, options);
+  const CaptureFormat& format = capture_format_of(paths.front(), options);
+  if (format.open != nullptr) return format.open(paths, options);
+  return open_capture_with_cycles(format_in_full(format.id, options), paths, options, nullptr);
 }
 
 }  // namespace citcat

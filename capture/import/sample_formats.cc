@@ -106,97 +106,6 @@ std::unique_ptr<SampleSource> open_hp_files(const Paths& paths) {
   return open_hp_listing(std::move(labels));
 }
 
-/// How the samples of a format are opened.
-struct SampleFormat {
-  std::string_view id;
-  std::function<std::unique_ptr<SampleSource>(const Paths& paths)> open;
-  Paths (*channel_files)(const Paths& paths);  ///< nullptr: every path is a segment
-};
-
-const SampleFormat kSampleFormats[] = {
-    {"sigrok", [](const Paths& paths) { return open_sigrok(paths[0]); }, nullptr},
-    {"dsview", [](const Paths& paths) { return open_dsview(paths[0]); }, nullptr},
-    {"vcd", [](const Paths& paths) { return open_vcd(std::make_unique<InputStream>(paths[0])); },
-     nullptr},
-    {"samples-csv",
-     [](const Paths& paths) { return open_sample_csv(std::make_unique<InputStream>(paths[0])); },
-     nullptr},
-    {"ols", [](const Paths& paths) { return open_ols(std::make_unique<InputStream>(paths[0])); },
-     nullptr},
-    {"lac", [](const Paths& paths) { return open_lac(std::make_unique<InputStream>(paths[0])); },
-     nullptr},
-    {"sal", [](const Paths& paths) { return open_logic2(paths[0]); }, nullptr},
-    {"saleae", open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
-    {"hp-listing", open_hp_files, hp_label_files},
-};
-
-/// "columns:FILE": FILE describes the columns.
-SampleFormat described_columns(std::string_view format) {
-  const std::string path(format.substr(kColumnsFormat.size()));
-  InputStream input(path);
-  std::string text;
-  constexpr std::size_t kMostText = 1 << 20;
-  for (auto block = input.next_block(); !block.empty(); block = input.next_block()) {
-    if (text.size() + block.size() > kMostText)
-      throw FormatError(path, 0, "expected a description of at most 1 MiB");
-    text.append(reinterpret_cast<const char*>(block.data()), block.size());
-  }
-  return {"columns",
-          [columns = parse_text_columns(text, path)](const Paths& paths) {
-            return open_text_columns(std::make_unique<InputStream>(paths[0]), columns);
-          },
-          nullptr};
-}
-
-std::optional<SampleFormat> find_sample_format(std::string_view id) {
-  if (id.starts_with(kColumnsFormat)) return described_columns(id);
-  const auto it = std::find_if(std::begin(kSampleFormats), std::end(kSampleFormats),
-                               [&](const SampleFormat& format) { return format.id == id; });
-  if (it == std::end(kSampleFormats)) return std::nullopt;
-  return *it;
-}
-
-/// Samples are read more than once: to hash the file, to look for lines that never move, to decode.
-void make_all_rereadable(const Paths& paths) {
-  for (const std::string& path : paths) make_rereadable(path);
-}
-
-std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
-                                       const CaptureOptions& options) {
-  return open_capture_with_cycles(id, paths, options, nullptr);
-}
-
-}  // namespace
-
-std::string format_in_full(std::string_view id, const CaptureOptions& options) {
-  return options.format.starts_with(kColumnsFormat) ? options.format : std::string(id);
-}
-
-std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
-  const std::optional<SampleFormat> found = find_sample_format(format);
-  if (!found || paths.empty()) return nullptr;
-  make_all_rereadable(paths);
-  return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
-}
-
-std::unique_ptr<CaptureReader> open_capture_with_cycles(
-    std::string_view format, const Paths& paths, const CaptureOptions& options,
-    std::function<void(const PinCycle&)> on_cycle) {
-  const std::optional<SampleFormat> found = find_sample_format(format);
-  if (!found) throw UsageError("'" + std::string(format) + "' is no format of pin levels");
-  make_all_rereadable(paths);
-  std::vector<Paths> segments;
-  if (found->channel_files != nullptr) {
-    segments.push_back(found->channel_files(paths));
-    if (segments[0].empty())
-      throw FormatError(paths.empty() ? "" : paths[0], 0, "expected files of channels, found none");
-  } else {
-    for (const std::string& path : paths) segments.push_back({path});
-  }
-  return open_sample_capture(std::string(found->id), std::move(segments), options, found->open,
-                             std::move(on_cycle));
-}
-
 int detect_sigrok(const CaptureProbe& probe) {
   if (zip_with(probe, {"version", "metadata"})) return 100;
   // A cut or damaged session: let its reader say what is wrong.
@@ -245,42 +154,112 @@ int detect_hp_listing(const CaptureProbe& probe) {
   return probe.is_directory && !hp_label_files({probe.path}).empty() ? 60 : 0;
 }
 
-std::unique_ptr<CaptureReader> open_sigrok_capture(const Paths& paths,
-                                                   const CaptureOptions& options) {
-  return open_as("sigrok", paths, options);
+struct SampleFormat {
+  std::string_view id, description;
+  int (*detect)(const CaptureProbe& probe);
+  /// Of `columns` as its description says (described_columns()).
+  std::function<std::unique_ptr<SampleSource>(const Paths& paths)> open;
+  /// Where it has one file a channel; nullptr: every path is a segment.
+  Paths (*channel_files)(const Paths& paths) = nullptr;
+};
+
+/// The file that it is all in.
+template <std::unique_ptr<SampleSource> (*kOpen)(std::unique_ptr<InputStream>)>
+std::unique_ptr<SampleSource> open_file(const Paths& paths) {
+  return kOpen(std::make_unique<InputStream>(paths[0]));
 }
-std::unique_ptr<CaptureReader> open_dsview_capture(const Paths& paths,
-                                                   const CaptureOptions& options) {
-  return open_as("dsview", paths, options);
+
+const SampleFormat kSampleFormats[] = {
+    {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok,
+     [](const Paths& paths) { return open_sigrok(paths[0]); }},
+    {"dsview", "DSView capture (.dsl), versions 1 to 3", detect_dsview,
+     [](const Paths& paths) { return open_dsview(paths[0]); }},
+    {"saleae", "Saleae Logic 2 binary export, a file for each channel (or their folder)",
+     detect_saleae, open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
+    {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file for each label",
+     detect_hp_listing, open_hp_files, hp_label_files},
+    {"lac", "LogicAnalyzer for the Raspberry Pi Pico (.lac)", detect_lac, open_file<open_lac>},
+    // Says how to export what Logic 2 keeps for itself.
+    {"sal", "Saleae Logic 2's own captures, versions 1 and 3", detect_sal,
+     [](const Paths& paths) { return open_logic2(paths[0]); }},
+    {"columns",
+     "text of a sniffer, a line for each sample: columns:FILE, where FILE describes them",
+     [](const CaptureProbe&) { return 0; }, nullptr},
+    {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_file<open_vcd>},
+    {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_file<open_ols>},
+    {"samples-csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
+     detect_csv, open_file<open_sample_csv>},
+};
+
+/// "columns:FILE": FILE describes the columns.
+SampleFormat described_columns(std::string_view format) {
+  const std::string path(format.substr(kColumnsFormat.size()));
+  InputStream input(path);
+  std::string text;
+  constexpr std::size_t kMostText = 1 << 20;
+  for (auto block = input.next_block(); !block.empty(); block = input.next_block()) {
+    if (text.size() + block.size() > kMostText)
+      throw FormatError(path, 0, "expected a description of at most 1 MiB");
+    text.append(reinterpret_cast<const char*>(block.data()), block.size());
+  }
+  return {"columns", {}, nullptr, [columns = parse_text_columns(text, path)](const Paths& paths) {
+            return open_text_columns(std::make_unique<InputStream>(paths[0]), columns);
+          }};
 }
-std::unique_ptr<CaptureReader> open_vcd_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("vcd", paths, options);
+
+std::optional<SampleFormat> find_sample_format(std::string_view id) {
+  if (id.starts_with(kColumnsFormat)) return described_columns(id);
+  const auto it = std::find_if(std::begin(kSampleFormats), std::end(kSampleFormats),
+                               [&](const SampleFormat& format) { return format.id == id; });
+  if (it == std::end(kSampleFormats) || it->open == nullptr) return std::nullopt;
+  return *it;
 }
-std::unique_ptr<CaptureReader> open_csv_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("samples-csv", paths, options);
+
+/// Samples are read more than once: to hash the file, to look for lines that never move, to decode.
+void make_all_rereadable(const Paths& paths) {
+  for (const std::string& path : paths) make_rereadable(path);
 }
-std::unique_ptr<CaptureReader> open_ols_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("ols", paths, options);
+
+}  // namespace
+
+std::span<const CaptureFormat> sample_formats() {
+  static const std::vector<CaptureFormat> kRows = [] {
+    std::vector<CaptureFormat> rows;
+    for (const SampleFormat& f : kSampleFormats) rows.push_back({f.id, f.description, f.detect});
+    return rows;
+  }();
+  return kRows;
 }
-std::unique_ptr<CaptureReader> open_saleae_capture(const Paths& paths,
-                                                   const CaptureOptions& options) {
-  return open_as("saleae", paths, options);
+
+std::string format_in_full(std::string_view id, const CaptureOptions& options) {
+  return options.format.starts_with(kColumnsFormat) ? options.format : std::string(id);
 }
-std::unique_ptr<CaptureReader> open_lac_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("lac", paths, options);
+
+std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
+  const std::optional<SampleFormat> found = find_sample_format(format);
+  if (!found || paths.empty()) return nullptr;
+  make_all_rereadable(paths);
+  return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
 }
-std::unique_ptr<CaptureReader> open_columns_capture(const Paths& paths,
-                                                    const CaptureOptions& options) {
-  if (!options.format.starts_with(kColumnsFormat))
+
+std::unique_ptr<CaptureReader> open_capture_with_cycles(
+    std::string_view format, const Paths& paths, const CaptureOptions& options,
+    std::function<void(const PinCycle&)> on_cycle) {
+  const std::optional<SampleFormat> found = find_sample_format(format);
+  if (format == "columns")
     throw UsageError("--format columns:FILE: FILE describes the columns (docs/formats/columns.md)");
-  return open_as(options.format, paths, options);
-}
-std::unique_ptr<CaptureReader> open_sal_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("sal", paths, options);
-}
-std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
-                                                       const CaptureOptions& options) {
-  return open_as("hp-listing", paths, options);
+  if (!found) throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  make_all_rereadable(paths);
+  std::vector<Paths> segments;
+  if (found->channel_files != nullptr) {
+    segments.push_back(found->channel_files(paths));
+    if (segments[0].empty())
+      throw FormatError(paths.empty() ? "" : paths[0], 0, "expected files of channels, found none");
+  } else {
+    for (const std::string& path : paths) segments.push_back({path});
+  }
+  return open_sample_capture(std::string(found->id), std::move(segments), options, found->open,
+                             std::move(on_cycle));
 }
 
 }  // namespace citcat
