@@ -17,27 +17,6 @@ bool may_be_mark(PhysicalAddress address, unsigned bit) {
 
 }  // namespace
 
-// ---- a set-associative cache with true least-recently-used replacement
-// ---------------------------
-
-void BusModel::Cache::clear() {
-  for (auto& set : line) set.fill(kNoLine);
-  for (auto& set : age) set = {0, 1, 2, 3};
-  recent.fill(0);
-  for (auto& set : dirty) set.fill(false);
-  for (auto& set : shared) set.fill(false);
-}
-
-int BusModel::Cache::oldest(unsigned set) const {
-  for (unsigned way = 0; way < kWays; ++way)
-    if (line[set][way] == kNoLine) return static_cast<int>(way);
-  for (unsigned way = 0; way < kWays; ++way)
-    if (age[set][way] == kWays - 1) return static_cast<int>(way);
-  return 0;
-}
-
-// ---- what is seen ------------------------------------------------------------------------------
-
 /// The bus has shown `bytes`: from now on they are what is known there.
 void BusModel::note(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   if (!memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
@@ -111,27 +90,25 @@ void BusModel::write_back(std::uint64_t number, unsigned flags) {
 
 /// Brings a line in. What it holds is the shadow: callers have made that the truth.
 void BusModel::fill(Cache& cache, RecordType type, std::uint64_t number, unsigned flags) {
-  const unsigned set = set_of(number);
-  const int way = cache.oldest(set);
-  const auto w = static_cast<unsigned>(way);
-  if (cache.line[set][w] != kNoLine && cache.dirty[set][w]) write_back(cache.line[set][w], 0);
+  CacheSet& set = set_in(cache, number);
+  const unsigned way = set.find_place();
+  if (set.line[way] != kNoLine && set.ways[way].dirty) write_back(set.line[way], 0);
   const bool shared = ask_others(number, (flags & kFillForStore) != 0);
   if (shared && shows_sharing()) flags |= kSharedFill;
-  cache.line[set][w] = number;
-  cache.dirty[set][w] = false;
-  cache.shared[set][w] = shared;
-  cache.touch(set, way);
+  set.line[way] = number;
+  set.ways[way] = {false, shared};
+  set.order.use(way);
   const PhysicalAddress base = number * line_bytes();
   for (unsigned part = 0; part < line_bytes() / 16; ++part)
     sink_.line_part(type, base + 16 * part, {memory_.shadow(base + 16 * part), 16}, flags, part);
 }
 
 void BusModel::drop(Cache& cache, std::uint64_t number) {
-  const int way = cache.find(set_of(number), number);
-  if (way < 0) return;
-  const auto w = static_cast<unsigned>(way);
-  cache.line[set_of(number)][w] = kNoLine;
-  cache.dirty[set_of(number)][w] = false;
+  CacheSet& set = set_in(cache, number);
+  const unsigned way = set.find(number);
+  if (way == kWays) return;
+  set.line[way] = kNoLine;
+  set.ways[way].dirty = false;
 }
 
 /// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
@@ -140,7 +117,7 @@ void BusModel::drop(Cache& cache, std::uint64_t number) {
 bool BusModel::changed_outside(std::uint64_t number, PhysicalAddress address,
                                std::span<const std::uint8_t> bytes) {
   const PhysicalAddress base = number * line_bytes();
-  if (is_known_but_for(base, address - base, static_cast<std::uint32_t>(bytes.size())))
+  if (is_known_but_for(line_at(base), address - base, static_cast<std::uint32_t>(bytes.size())))
     return false;
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
     const PhysicalAddress at = base + k;
@@ -180,19 +157,19 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
     const PhysicalAddress from = std::max(address, base);
     const PhysicalAddress to = std::min(address + bytes.size(), base + line_bytes());
     const auto part = bytes.subspan(from - address, to - from);
-    if (is_plain_hit(cache, from, part)) continue;
+    if (is_plain_hit(cache, line_at(base), from, part)) continue;
     const bool same = are_equal(part.data(), memory_.shadow(from), part.size()) &&
                       !changed_outside(number, from, part);
-    const int way = cache.find(set_of(number), number);
-    if (way >= 0 && same) {
+    CacheSet& set = set_in(cache, number);
+    const unsigned way = set.find(number);
+    if (way < kWays && same) {
       if (locked_ && !code) make_own(number, way);
-      cache.touch(set_of(number), way);
+      set.order.use(way);
       continue;
     }
-    if (way >= 0) {
+    if (way < kWays) {
       // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
-      if (cache.dirty[set_of(number)][static_cast<unsigned>(way)])
-        write_back(number, kSnoopWriteBack);
+      if (set.ways[way].dirty) write_back(number, kSnoopWriteBack);
       drop(data_, number);
       drop(code_, number);
     }
@@ -207,10 +184,11 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
     }
     if (code && has_code_cache()) {
       // A line that the data cache holds modified is written back before code is fetched from it.
-      const int owner = data_.find(set_of(number), number);
-      if (owner >= 0 && data_.dirty[set_of(number)][static_cast<unsigned>(owner)]) {
+      CacheSet& owners = set_in(data_, number);
+      const unsigned owner = owners.find(number);
+      if (owner < kWays && owners.ways[owner].dirty) {
         write_back(number, kSnoopWriteBack);
-        data_.dirty[set_of(number)][static_cast<unsigned>(owner)] = false;
+        owners.ways[owner].dirty = false;
       }
     }
     if (cache_disabled_) {
@@ -234,13 +212,12 @@ void BusModel::read(PhysicalAddress address, std::span<const std::uint8_t> bytes
 /// A store within one line of a write-back cache.
 void BusModel::write_allocate(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   const std::uint64_t number = address / line_bytes();
-  const unsigned set = set_of(number);
-  int way = data_.find(set_of(number), number);
+  CacheSet& set = set_in(data_, number);
+  unsigned way = set.find(number);
   if (changed_outside(number, address, bytes)) {
-    if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)])
-      write_back(number, kSnoopWriteBack);
+    if (way < kWays && set.ways[way].dirty) write_back(number, kSnoopWriteBack);
     drop(data_, number);
-    way = -1;
+    way = kWays;
     ++external_;
     (void)ask_others(number, true);
     std::array<std::uint8_t, 32> before{};
@@ -251,20 +228,20 @@ void BusModel::write_allocate(PhysicalAddress address, std::span<const std::uint
     std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
   }
   drop(code_, number);
-  if (way < 0 && cache_disabled_) {
+  if (way == kWays && cache_disabled_) {
     (void)ask_others(number, true);
     sink_.single(RecordType::data_write, address, bytes, with_lock(0));
     std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
     return;
   }
-  if (way < 0) {
+  if (way == kWays) {
     fill(data_, RecordType::data_read, number, kFillForStore);
-    way = data_.find(set_of(number), number);
+    way = set.find(number);
   } else {
     make_own(number, way);
-    data_.touch(set, way);
+    set.order.use(way);
   }
-  data_.dirty[set][static_cast<unsigned>(way)] = true;
+  set.ways[way].dirty = true;
   std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
 }
 
@@ -316,6 +293,27 @@ void BusModel::fetch_uncached(PhysicalAddress address, std::span<const std::uint
   }
 }
 
+bool BusModel::fetch_plainly(const PageInRam& page, PhysicalAddress address,
+                             std::span<const std::uint8_t> bytes, bool sequential) {
+  if (model_ != CacheModel::none || !page.plain || !others_.empty()) return false;
+  const std::uint64_t from = address & 0xfff, begin = from - from % 4, end = from + bytes.size();
+  if (!are_equal(bytes.data(), page.shadow + from, bytes.size())) return false;
+  const auto differs = [&](std::uint64_t at) {
+    return std::memcmp(page.live + at, page.shadow + at, 4) != 0;
+  };
+  for (std::uint64_t at = begin; at < end; at += 4)
+    if (differs(at)) return false;
+  if (!sequential) fetched_dword_ = kNoLine;
+  for (std::uint64_t at = begin; at < end; at += 4) {
+    const PhysicalAddress dword = address - from + at;
+    if (dword == fetched_dword_) continue;
+    fetched_dword_ = dword;
+    std::memcpy(fetched_.data(), page.shadow + at, 4);
+    sink_.single(RecordType::code_read, dword, fetched_, 0);
+  }
+  return true;
+}
+
 bool BusModel::fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                      bool sequential) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
@@ -329,8 +327,8 @@ bool BusModel::fetch(PhysicalAddress address, std::span<const std::uint8_t> byte
 }
 
 void BusModel::clear() {
-  data_.clear();
-  code_.clear();
+  data_.fill({});
+  code_.fill({});
   fetched_line_ = fetched_dword_ = kNoLine;
   external_ = 0;
 }
@@ -338,19 +336,18 @@ void BusModel::clear() {
 void BusModel::flush_line(PhysicalAddress address) {
   if (model_ == CacheModel::none) return;
   const std::uint64_t number = address / line_bytes();
-  const unsigned set = set_of(number);
-  const int way = data_.find(set, number);
-  if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, 0);
+  const CacheSet& set = set_in(data_, number);
+  const unsigned way = set.find(number);
+  if (way < kWays && set.ways[way].dirty) write_back(number, 0);
   drop(data_, number);
   drop(code_, number);
   (void)ask_others(number, true);
 }
 
 void BusModel::flush(std::uint8_t kind) {
-  for (unsigned set = 0; set < kMaxSets; ++set)
+  for (const CacheSet& set : data_)
     for (unsigned way = 0; way < kWays; ++way)
-      if (data_.line[set][way] != kNoLine && data_.dirty[set][way])
-        write_back(data_.line[set][way], 0);
+      if (set.line[way] != kNoLine && set.ways[way].dirty) write_back(set.line[way], 0);
   const std::uint64_t external = external_;
   clear();
   external_ = external;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "monitor/bus/cache_set.h"
 #include "monitor/bus/guest_memory.h"
 #include "monitor/bus/record_sink.h"
 #include "monitor/bus/short_bytes.h"
@@ -33,6 +34,13 @@ inline std::uint32_t fetched_together(CacheModel model) {
   return model == CacheModel::none ? 4 : model == CacheModel::pentium ? 32 : 16;
 }
 
+/// A page of RAM, where the host has it; nullptr where a part of it is something else.
+struct PageInRam {
+  const std::uint8_t* live = nullptr;
+  std::uint8_t* shadow = nullptr;
+  bool plain = false;  ///< nothing in it is never cached
+};
+
 class BusModel {
  public:
   BusModel(GuestMemory& memory, RecordSink& sink, CacheModel model)
@@ -41,6 +49,13 @@ class BusModel {
   /// Physical range that is never cached: the driver's window.
   void set_uncached_window(std::uint32_t begin, std::uint32_t bytes) {
     window_begin_ = begin, window_bytes_ = bytes;
+  }
+  PageInRam page_in_ram(PhysicalAddress frame) const {
+    constexpr std::uint32_t kPage = 0x1000;
+    if (!memory_.is_ram(frame, kPage)) return {};
+    const bool in_window = window_bytes_ != 0 && frame + kPage > window_begin_ &&
+                           frame < std::uint64_t{window_begin_} + window_bytes_;
+    return {memory_.live(frame), memory_.shadow(frame), !in_window};
   }
   /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
   void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
@@ -71,40 +86,64 @@ class BusModel {
   /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
   /// nothing else happens.
   bool fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes, bool sequential);
-  // The same where all is in a line that is held and nobody has changed: nothing is seen of it, and
-  // what the last fetch has left stays. False, with nothing done, where more is to be looked at.
-  bool read_unseen(PhysicalAddress address, std::uint32_t size) {
+  // The same in a page that is known, where all is in a line that is held and nobody has changed:
+  // nothing is seen of it, and what the last fetch has left stays. False, with nothing done, where
+  // more is to be looked at.
+  bool read_unseen(const PageInRam& page, PhysicalAddress address, std::uint32_t size) {
     const std::uint64_t number = address >> line_shift_;
-    if (!in_one_line(address, size) || disturbs_fetch(number)) return false;
-    const unsigned set = set_of(number);
-    const int way = data_.find(set, number);
-    if (way < 0 || !is_known(number << line_shift_)) return false;
-    data_.touch(set, way);
+    if (!caches(page) || !in_one_line(address, size) || disturbs_fetch(number)) return false;
+    CacheSet& set = set_in(data_, number);
+    const unsigned way = set.find(number);
+    if (way == kWays || !is_known(line_in(page, address))) return false;
+    set.order.use(way);
     return true;
   }
-  bool write_unseen(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+  bool write_unseen(const PageInRam& page, PhysicalAddress address,
+                    std::span<const std::uint8_t> bytes) {
     const std::uint64_t number = address >> line_shift_;
-    const PhysicalAddress base = number << line_shift_;
     const auto size = static_cast<std::uint32_t>(bytes.size());
-    if (!writes_back() || !in_one_line(address, size) || disturbs_fetch(number)) return false;
-    const unsigned set = set_of(number);
-    const int way = data_.find(set, number);
-    if (way < 0 || code_.find(set, number) >= 0 || number == fetched_line_ ||
-        fetched_dword_ >> line_shift_ == number || !is_known_but_for(base, address - base, size))
+    if (!writes_back() || !caches(page) || !in_one_line(address, size) || disturbs_fetch(number))
       return false;
-    data_.touch(set, way);
-    data_.dirty[set][static_cast<unsigned>(way)] = true;
-    std::memcpy(memory_.shadow(address), bytes.data(), size);
+    CacheSet& set = set_in(data_, number);
+    const unsigned way = set.find(number);
+    if (way == kWays || set_in(code_, number).find(number) < kWays || number == fetched_line_ ||
+        fetched_dword_ >> line_shift_ == number ||
+        !is_known_but_for(line_in(page, address), address & (line_bytes() - 1), size))
+      return false;
+    set.order.use(way);
+    set.ways[way].dirty = true;
+    std::memcpy(page.shadow + (address & 0xfff), bytes.data(), size);
     return true;
   }
-  bool fetch_unseen(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+  bool fetch_unseen(const PageInRam& page, PhysicalAddress address,
+                    std::span<const std::uint8_t> bytes) {
     const auto size = static_cast<std::uint32_t>(bytes.size());
-    if (!in_one_line(address, size) || cache_disabled_ ||
-        !is_plain_hit(cache_for(true), address, bytes))
+    if (!caches(page) || cache_disabled_ || !in_one_line(address, size) ||
+        !is_plain_hit(cache_for(true), line_in(page, address), address, bytes))
       return false;
     fetched_line_ = address >> line_shift_;
     return true;
   }
+  // Without a cache.
+  /// Whether nothing but an access itself is seen: nobody else has changed what is read, and what
+  /// is written is not what was fetched last.
+  bool is_plain(const PageInRam& page, bool store, PhysicalAddress address,
+                std::span<const std::uint8_t> bytes) const {
+    if (model_ != CacheModel::none || !page.plain) return false;
+    if (!store) return are_equal(bytes.data(), page.shadow + (address & 0xfff), bytes.size());
+    return fetched_dword_ - address >= bytes.size() && address - fetched_dword_ >= 4;
+  }
+  void read_plainly(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+    sink_.single(RecordType::data_read, address, bytes, 0);
+  }
+  void write_plainly(const PageInRam& page, PhysicalAddress address,
+                     std::span<const std::uint8_t> bytes) {
+    sink_.single(RecordType::data_write, address, bytes, 0);
+    std::memcpy(page.shadow + (address & 0xfff), bytes.data(), bytes.size());
+  }
+  /// fetch() where nobody else has changed the code. False, with nothing done, elsewhere.
+  bool fetch_plainly(const PageInRam& page, PhysicalAddress address,
+                     std::span<const std::uint8_t> bytes, bool sequential);
   /// Reads RAM for the processor itself (page tables, descriptors): the value that is there.
   void read_ram(PhysicalAddress address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
@@ -121,40 +160,14 @@ class BusModel {
   std::uint64_t external_changes() const { return external_; }
 
  private:
-  static constexpr unsigned kMaxSets = 256, kWays = 4;
-  static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
+  static constexpr unsigned kMaxSets = 256, kWays = CacheSet::kWays;
+  static constexpr std::uint64_t kNoLine = CacheSet::kNoLine;
 
-  struct Cache {
-    std::array<std::array<std::uint64_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
-    std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
-    std::array<std::array<bool, kWays>, kMaxSets> dirty;
-    std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
-    std::array<std::uint8_t, kMaxSets> recent;             ///< the way that was used most recently
-
-    Cache() { clear(); }
-    void clear();
-    /// The way of `set` that holds the line, or -1.
-    int find(unsigned set, std::uint64_t number) const {
-      const auto& lines = line[set];
-      if (const int way = recent[set]; lines[recent[set]] == number) return way;
-      for (unsigned way = 0; way < kWays; ++way)
-        if (lines[way] == number) return static_cast<int>(way);
-      return -1;
-    }
-    void touch(unsigned set, int way) {
-      auto& ages = age[set];
-      const std::uint8_t before = ages[static_cast<unsigned>(way)];
-      if (before == 0) return;
-      for (auto& a : ages)
-        if (a < before) ++a;
-      ages[static_cast<unsigned>(way)] = 0;
-      recent[set] = static_cast<std::uint8_t>(way);
-    }
-    int oldest(unsigned set) const;
-  };
+  using Cache = std::array<CacheSet, kMaxSets>;
 
   unsigned line_bytes() const { return 1u << line_shift_; }
   unsigned set_of(std::uint64_t number) const { return static_cast<unsigned>(number) & set_mask_; }
+  CacheSet& set_in(Cache& cache, std::uint64_t number) const { return cache[set_of(number)]; }
   bool writes_back() const { return model_ >= CacheModel::write_back; }
   bool has_code_cache() const { return model_ == CacheModel::pentium; }
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
@@ -162,8 +175,22 @@ class BusModel {
     if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
     return address - window_begin_ >= window_bytes_;
   }
+  bool caches(const PageInRam& page) const { return model_ != CacheModel::none && page.plain; }
   bool in_one_line(PhysicalAddress address, std::uint32_t size) const {
-    return (address & (line_bytes() - 1)) + size <= line_bytes() && cacheable(address, size);
+    return (address & (line_bytes() - 1)) + size <= line_bytes();
+  }
+  /// A line of RAM as it is, and as it is known.
+  struct Line {
+    const std::uint8_t* live;
+    const std::uint8_t* known;
+  };
+  Line line_at(PhysicalAddress base) const {
+    return {memory_.live(base), std::as_const(memory_).shadow(base)};
+  }
+  /// The line that an address of a page is in.
+  Line line_in(const PageInRam& page, PhysicalAddress address) const {
+    const std::uint64_t at = address & 0xfff & ~std::uint64_t{line_bytes() - 1};
+    return {page.live + at, page.shadow + at};
   }
   /// Whether an access to a line may make another one than the last that was fetched from the most
   /// recently used of its set.
@@ -183,9 +210,8 @@ class BusModel {
                        std::span<const std::uint8_t> bytes);
   /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
   /// it.
-  bool is_known_but_for(PhysicalAddress base, std::uint64_t from, std::uint32_t size) const {
-    const std::uint8_t* const live = memory_.live(base);
-    const std::uint8_t* const known = std::as_const(memory_).shadow(base);
+  bool is_known_but_for(Line line, std::uint64_t from, std::uint32_t size) const {
+    const auto [live, known] = line;
     const std::uint8_t* const below = kBelow.data() + 32 - from;
     const std::uint8_t* const below_end = below - size;
     Half different = difference_at(live, known, 0) & (half_at(below) | ~half_at(below_end));
@@ -194,9 +220,8 @@ class BusModel {
           difference_at(live, known, 16) & (half_at(below + 16) | ~half_at(below_end + 16));
     return (different[0] | different[1]) == 0;
   }
-  bool is_known(PhysicalAddress base) const {
-    const std::uint8_t* const live = memory_.live(base);
-    const std::uint8_t* const known = std::as_const(memory_).shadow(base);
+  bool is_known(Line line) const {
+    const auto [live, known] = line;
     Half different = difference_at(live, known, 0);
     if (has_code_cache()) different |= difference_at(live, known, 16);
     return (different[0] | different[1]) == 0;
@@ -218,17 +243,16 @@ class BusModel {
     return bytes;
   }();
   /// A read within one line that is held, and is as it is known: nothing of it is seen.
-  bool is_plain_hit(Cache& cache, PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+  bool is_plain_hit(Cache& cache, Line line, PhysicalAddress address,
+                    std::span<const std::uint8_t> bytes) {
     const std::uint64_t number = address >> line_shift_;
-    const PhysicalAddress base = number << line_shift_;
-    if (address - base + bytes.size() > line_bytes()) return false;
-    const unsigned set = set_of(number);
-    const int way = cache.find(set, number);
-    if (way < 0 || !is_known(base) ||
-        !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
+    CacheSet& set = set_in(cache, number);
+    const unsigned way = set.find(number);
+    const std::uint64_t at = address & (line_bytes() - 1);
+    if (way == kWays || !is_known(line) || !are_equal(bytes.data(), line.known + at, bytes.size()))
       return false;
     if (locked_) make_own(number, way);
-    cache.touch(set, way);
+    set.order.use(way);
     return true;
   }
   void take_line(std::uint64_t number, Range own);
@@ -242,7 +266,7 @@ class BusModel {
   // bus_snooping.cc
   bool ask_others(std::uint64_t number, bool takes);
   bool give(std::uint64_t number, bool takes);
-  void make_own(std::uint64_t number, int way);
+  void make_own(std::uint64_t number, unsigned way);
   void take_from_others(PhysicalAddress address, std::uint32_t size);
   void show_other_master(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   /// The flags of something that goes by the caches.

@@ -19,28 +19,28 @@ bool BusModel::ask_others(std::uint64_t number, bool takes) {
 /// Another processor is about to have the line. What is modified here is written back first.
 bool BusModel::give(std::uint64_t number, bool takes) {
   if (model_ == CacheModel::none) return false;
-  const unsigned set = set_of(number);
-  const int data = data_.find(set, number), code = code_.find(set, number);
-  if (data < 0 && code < 0) return false;
-  if (data >= 0 && data_.dirty[set][static_cast<unsigned>(data)]) {
+  CacheSet& set = set_in(data_, number);
+  const unsigned data = set.find(number), code = set_in(code_, number).find(number);
+  if (data == kWays && code == kWays) return false;
+  if (data < kWays && set.ways[data].dirty) {
     const unsigned driver = sink_.selected();
     sink_.select(number_);
     write_back(number, kSnoopWriteBack);
     sink_.select(driver);
-    data_.dirty[set][static_cast<unsigned>(data)] = false;
+    set.ways[data].dirty = false;
   }
   if (takes) {
     drop(data_, number);
     drop(code_, number);
     return false;
   }
-  if (data >= 0) data_.shared[set][static_cast<unsigned>(data)] = true;
+  if (data < kWays) set.ways[data].shared = true;
   return true;
 }
 
 /// A line that is held is about to be changed: nobody else keeps it.
-void BusModel::make_own(std::uint64_t number, int way) {
-  bool& shared = data_.shared[set_of(number)][static_cast<unsigned>(way)];
+void BusModel::make_own(std::uint64_t number, unsigned way) {
+  bool& shared = set_in(data_, number).ways[way].shared;
   if (others_.empty() || !writes_back() || !shared) return;
   if (shows_sharing()) sink_.invalidate(number * line_bytes(), with_lock(0));
   (void)ask_others(number, true);

@@ -11,8 +11,7 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr std::size_t kRecordBytes = 40;
-constexpr std::size_t kBufferBytes = 8192 * kRecordBytes;
+constexpr std::size_t kBufferBytes = std::size_t{8192} * 40;
 template <typename T>
 void store(std::uint8_t* at, T value) {
   std::memcpy(at, &value, sizeof value);  // x86 hosts only, as is QEMU's TCG plugin we ship
@@ -46,21 +45,19 @@ std::uint64_t RecordSink::clock() {
   return positions_[0].instructions + positions_[0].iterations + bus_clocks_;
 }
 
-std::uint8_t* RecordSink::next_record() {
-  if (used_ + kRecordBytes > buffer_.size()) flush();
-  std::uint8_t* const r = buffer_.data() + used_;
-  std::memset(r, 0, kRecordBytes);
-  used_ += kRecordBytes;
+/// A record of five words of eight bytes each, as it lies in a file.
+void RecordSink::store_record(const Record& record) {
+  if (used_ + sizeof record > buffer_.size()) flush();
+  std::memcpy(buffer_.data() + used_, record.data(), sizeof record);
+  used_ += sizeof record;
   ++records_;
-  return r;
 }
 
 /// A record has the lower half of an address alone.
 void RecordSink::say_upper_half(std::uint32_t upper) {
-  std::uint8_t* const r = next_record();
-  store(r, ~std::uint64_t{0});  // it has no position
-  store(r + 12, upper);
-  r[20] = static_cast<std::uint8_t>(RecordType::high);
+  // It has no position.
+  store_record({~std::uint64_t{0}, std::uint64_t{upper} << 32,
+                std::uint64_t{static_cast<std::uint8_t>(RecordType::high)} << 32, 0, 0});
   upper_ = upper;
 }
 
@@ -68,20 +65,21 @@ void RecordSink::put(RecordType type, std::uint64_t address, std::span<const std
                      unsigned flags, unsigned burst, unsigned clocks) {
   const auto upper = static_cast<std::uint32_t>(address >> 32);
   if (upper != upper_ && is_in_memory(type)) say_upper_half(upper);
-  std::uint8_t* const r = next_record();
-  store(r, positions_[driver_].instructions);
-  store(r + 8, static_cast<std::uint32_t>(clock()));
-  store(r + 12, static_cast<std::uint32_t>(address));
-  store(r + 16, positions_[driver_].iterations);
-  r[20] = static_cast<std::uint8_t>(type);
-  r[21] = static_cast<std::uint8_t>(bytes.size());
-  r[22] = static_cast<std::uint8_t>(flags);
-  r[23] = static_cast<std::uint8_t>(burst | driver_ << 4);
-  constexpr std::size_t kHalfLine = 16;  // nearly all of them behind a cache
+  const Position& its = positions_[driver_];
+  const std::uint64_t what = static_cast<std::uint8_t>(type) | std::uint64_t{bytes.size()} << 8 |
+                             std::uint64_t{flags & 0xff} << 16 |
+                             std::uint64_t{(burst | driver_ << 4) & 0xff} << 24;
+  Record record{its.instructions, static_cast<std::uint32_t>(clock()) | address << 32,
+                its.iterations | what << 32, 0, 0};
+  // Nearly all of them are half a line, or without a cache an aligned dword.
+  constexpr std::size_t kHalfLine = 16, kDword = 4;
   if (bytes.size() == kHalfLine)
-    std::memcpy(r + 24, bytes.data(), kHalfLine);
+    std::memcpy(&record[3], bytes.data(), kHalfLine);
+  else if (bytes.size() == kDword)
+    std::memcpy(&record[3], bytes.data(), kDword);
   else
-    std::memcpy(r + 24, bytes.data(), bytes.size());
+    std::memcpy(&record[3], bytes.data(), bytes.size());
+  store_record(record);
   bus_clocks_ += clocks;
 }
 

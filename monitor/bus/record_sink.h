@@ -115,7 +115,8 @@ class RecordSink {
 
   std::uint64_t clock();
   void say_upper_half(std::uint32_t upper);
-  std::uint8_t* next_record();
+  using Record = std::array<std::uint64_t, 5>;
+  void store_record(const Record& record);
   void put(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
            unsigned flags, unsigned burst, unsigned clocks);
   void send(int descriptor, std::span<const std::uint8_t> bytes);

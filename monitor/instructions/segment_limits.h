@@ -36,6 +36,8 @@ class SegmentLimits {
   }
   /// Nothing that is accessed through these segments can be refused. -1 is none.
   bool allows_all(int load, int store) const { return !is_limited(load) && !is_limited(store); }
+  /// The same of a set of segments, a bit for each.
+  bool allow(std::uint8_t segments) const { return (limited_ & segments) == 0; }
   /// Whether a processor makes this access of `size` bytes at a linear address.
   bool allows(unsigned segment, std::uint32_t linear, std::uint32_t size, bool store) const;
 

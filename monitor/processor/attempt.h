@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "monitor/instructions/insn_class.h"
 
@@ -16,7 +15,7 @@ class Attempt {
   void begin(bool again) {
     shown_before_ = again ? std::max(shown_, shown_before_) : 0;
     shown_ = 0;
-    if (!again) first_read_.reset();
+    if (!again) first_read_ = kNothing;
   }
   /// Whether an instruction reads once more what it read first, before it has stored anything:
   /// begun again where the store goes to a device. The emulator does not say that it begins
@@ -25,7 +24,7 @@ class Attempt {
     const bool may = kind == InsnKind::plain || kind == InsnKind::movs;
     const bool again = may && !store && first_read_ == linear;
     if (store) {
-      first_read_.reset();
+      first_read_ = kNothing;
     } else if (shown_ == 0) {
       first_read_ = linear;
     }
@@ -40,14 +39,15 @@ class Attempt {
     if (shown_++ == 0) first_read_ = linear;
   }
   void note_store() {
-    first_read_.reset();
+    first_read_ = kNothing;
     ++shown_;
   }
 
  private:
-  unsigned shown_ = 0;         ///< accesses since the attempt or the iteration began
-  unsigned shown_before_ = 0;  ///< in the attempt before: the first of these are the same
-  std::optional<std::uint64_t> first_read_;  ///< its first access, a read, until it stores
+  static constexpr std::uint64_t kNothing = std::uint64_t{1} << 63;  ///< not canonical
+  unsigned shown_ = 0;                   ///< accesses since the attempt or the iteration began
+  unsigned shown_before_ = 0;            ///< in the attempt before: the first of these are the same
+  std::uint64_t first_read_ = kNothing;  ///< its first access, a read, until it stores
 };
 
 }  // namespace citcat::monitor

@@ -33,9 +33,11 @@ std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState&
 }
 
 bool CodeStream::fetch_unseen(const Insn& insn, std::uint64_t linear) {
-  if (cpu_.several || insn.physical == GuestMemory::kNotInRam || insn.size > left_in_page(linear) ||
-      !cpu_.walker.holds(linear, false, insn.physical) ||
-      !cpu_.bus.fetch_unseen(insn.physical, {insn.bytes.data(), insn.size}))
+  if (cpu_.several || insn.physical == GuestMemory::kNotInRam || insn.size > left_in_page(linear))
+    return false;
+  const HeldPage* const page = cpu_.walker.held(linear, false, insn.physical);
+  if (page == nullptr ||
+      !cpu_.bus.fetch_unseen(page->in_ram, insn.physical, {insn.bytes.data(), insn.size}))
     return false;
   pass(linear, insn.size);
   line_is_known_ = true;
@@ -48,6 +50,13 @@ void CodeStream::fetch(const Insn& insn, std::uint64_t linear) {
   pass(linear, insn.size);
   const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, left_in_page(linear));
   const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
+  const HeldPage* const held = in_page == insn.size && insn.physical != GuestMemory::kNotInRam
+                                   ? cpu_.walker.held(linear, false, insn.physical)
+                                   : nullptr;
+  if (held != nullptr && cpu_.bus.fetch_plainly(held->in_ram, insn.physical, bytes, sequential)) {
+    line_is_known_ = true;
+    return;
+  }
   const bool is_in_ram = insn.physical != GuestMemory::kNotInRam;
   const auto physical =
       is_in_ram ? std::optional(insn.physical) : cpu_.walker.translate(linear, false);

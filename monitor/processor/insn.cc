@@ -12,6 +12,11 @@ void complete(Insn& insn, const Insn* before, CacheModel model) {
   insn.accesses_unseen = insn.accesses_plainly || what.kind == InsnKind::movs ||
                          what.kind == InsnKind::stos || what.kind == InsnKind::lods ||
                          what.kind == InsnKind::scas;
+  insn.loads_unseen = insn.accesses_unseen && !what.updates_memory;
+  insn.segments = 0;
+  for (const int segment : {what.loads_from, what.stores_to})
+    if (segment >= 0 && insn.code != CodeSize::bits64)
+      insn.segments |= static_cast<std::uint8_t>(1u << segment);
   if (before == nullptr) return;
   const std::uint32_t line = fetched_together(model);
   const std::uint64_t first = insn.linear / line;

@@ -121,15 +121,21 @@ void start(const Insn& insn) {
   check_end(insn);
 }
 
-/// Whether so many instructions can begin without a look at each: the recording does not end before
-/// one, and no other processor sees what they do.
-bool goes_on(std::uint64_t instructions) {
+/// Finds out how long the recording goes on unless more happens than is unseen, and no other
+/// processor sees what is done. Called after all that may change it.
+void look_ahead() {
   const Trigger& stop = monitor->options.stop;
   const Recorder& recorder = monitor->now->recorder;
-  return !monitor->several() && monitor->phase == Phase::recording && recorder.active() &&
-         !monitor->sink.failed() && !monitor->stop_next && !recorder.stop_marker_seen() &&
-         (stop.kind != Trigger::Kind::count ||
-          recorder.instructions() + instructions < stop.number);
+  const bool quiet = !monitor->several() && monitor->phase == Phase::recording &&
+                     recorder.active() && !monitor->sink.failed() && !monitor->stop_next &&
+                     !recorder.stop_marker_seen();
+  const bool counts = stop.kind == Trigger::Kind::count;
+  monitor->quiet_until = !quiet ? 0 : counts ? stop.number : ~std::uint64_t{0};
+}
+
+/// Whether so many instructions can begin without a look at each.
+inline bool goes_on(std::uint64_t instructions) {
+  return monitor->now->recorder.instructions() + instructions < monitor->quiet_until;
 }
 
 /// While armed: the driver's marker may be stored.
@@ -154,16 +160,6 @@ bool is_behind(const Processor& now) {
   return now.next_begun != nullptr && now.next_begun <= *now.begun;
 }
 
-/// Tells the recorder of what was begun before a store, which has been made, as if it had not.
-void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
-  Processor& now = *monitor->now;
-  const Insn* const last = *now.begun;
-  const bool out =
-      now.recorder.take_out(address, static_cast<unsigned>(stored.size()), *now.next_begun, *last);
-  catch_up();
-  if (out) now.recorder.put_back(address, stored);
-}
-
 /// An access as the emulator reports it.
 struct ReportedAccess {
   const qemu_plugin_hwaddr* where = nullptr;  ///< nullptr: it does not say
@@ -171,26 +167,70 @@ struct ReportedAccess {
   unsigned size = 0;
   std::uint64_t address = 0;
 
-  bool may_be_unseen() const {
-    constexpr unsigned kMostUnseen = 8;
-    return !monitor->several() && !device && size <= kMostUnseen;
+  /// Whether only the recorder says if it has to be looked at.
+  bool is_quick() const {
+    constexpr unsigned kMostBytes = 8;
+    return monitor->quiet_until != 0 && !device && size <= kMostBytes;
   }
 };
 
-/// Nullopt where nothing is recorded.
-inline std::optional<ReportedAccess> access_at(qemu_plugin_meminfo_t info, std::uint64_t linear) {
-  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return std::nullopt;
-  if (monitor->several() && !monitor->now->registers.is_current()) hear();
+inline ReportedAccess access_at(qemu_plugin_meminfo_t info, std::uint64_t linear) {
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
-  if (where == nullptr) return ReportedAccess{};
-  return ReportedAccess{where, qemu_plugin_hwaddr_is_io(where),
-                        1u << qemu_plugin_mem_size_shift(info),
-                        qemu_plugin_hwaddr_phys_addr(where)};
+  if (where == nullptr) return {};
+  return {where, qemu_plugin_hwaddr_is_io(where), 1u << qemu_plugin_mem_size_shift(info),
+          qemu_plugin_hwaddr_phys_addr(where)};
+}
+
+/// Whether accesses are looked at in this phase. Finds the processor that makes one.
+inline bool watches_accesses() {
+  if (monitor->quiet_until != 0) return true;
+  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return false;
+  if (monitor->several() && !monitor->now->registers.is_current()) hear();
+  return true;
 }
 
 std::span<const std::uint8_t> bytes_of(const qemu_plugin_mem_value& value,
                                        const ReportedAccess& access) {
   return {reinterpret_cast<const std::uint8_t*>(&value.data), access.size};
+}
+
+/// catch_up() where that takes little.
+inline void catch_up_quickly() {
+  Processor& now = *monitor->now;
+  if (!is_behind(now)) return;
+  const Insn* const last = *now.begun;
+  const auto behind = static_cast<std::uint64_t>(last - now.next_begun) + 1;
+  if (!goes_on(behind) || !now.recorder.pass(*now.next_begun, *last)) return catch_up();
+  now.next_begun = last + 1;
+}
+
+/// Tells the recorder of what was begun before a store, which has been made, as if it had not.
+void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
+  Processor& now = *monitor->now;
+  const Insn* const last = *now.begun;
+  const bool out =
+      now.recorder.take_out(address, static_cast<unsigned>(stored.size()), *now.next_begun, *last);
+  catch_up_quickly();
+  if (out) now.recorder.put_back(address, stored);
+}
+
+/// An instruction starts that has to be looked at.
+void start_watched(const Insn& insn) {
+  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  hear();
+  if (is_behind(*monitor->now)) catch_up();
+  start(insn);
+  look_ahead();
+}
+
+/// The recorder shows an access.
+void show(const Insn& insn, bool store, std::uint64_t linear, const ReportedAccess& access,
+          std::span<const std::uint8_t> bytes) {
+  Recorder& recorder = monitor->now->recorder;
+  if (access.is_quick() && recorder.access_plainly(insn, store, linear, access.address, bytes))
+    return;
+  recorder.access(insn, store, linear, access.address, access.device, bytes);
+  look_ahead();
 }
 
 }  // namespace
@@ -202,7 +242,7 @@ void catch_up() {
   if (goes_on(static_cast<std::uint64_t>(last - now.next_begun) + 1)) {
     now.recorder.follow_all(now.next_begun, last);
     now.next_begun = last + 1;
-    return;
+    return look_ahead();
   }
   while (now.next_begun != nullptr && now.next_begun <= last) {
     const Insn& insn = *now.next_begun++;
@@ -215,6 +255,7 @@ void catch_up() {
       start(insn);
     }
   }
+  look_ahead();
 }
 
 void on_start(unsigned, void* user) {
@@ -223,14 +264,14 @@ void on_start(unsigned, void* user) {
   __builtin_prefetch(first);
   __builtin_prefetch(first + 1);
   __builtin_prefetch(first + 2);
-  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
-  hear();
-  if (is_behind(*monitor->now)) catch_up();
   const Insn& insn = *first;
-  if (insn.waits_for_stop || !goes_on(1) ||
-      !(insn.ends_plainly ? monitor->now->recorder.start_plainly(insn)
-                          : monitor->now->recorder.iterate_plainly(insn)))
-    start(insn);
+  if (monitor->quiet_until != 0) catch_up_quickly();
+  Recorder& recorder = monitor->now->recorder;
+  const bool started =
+      !insn.waits_for_stop && goes_on(1) &&
+      (insn.ends_plainly ? recorder.start_plainly(insn) : recorder.iterate_plainly(insn));
+  if (!started) start_watched(insn);
+  if (monitor->phase == Phase::done) return;
   *monitor->now->begun = &insn;
   monitor->now->next_begun = &insn + 1;
   if (monitor->several() && insn.first_in_block && monitor->phase == Phase::recording)
@@ -238,35 +279,33 @@ void on_start(unsigned, void* user) {
 }
 
 void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const auto access = access_at(info, linear);
-  if (!access) return;
-  if (is_behind(*monitor->now)) catch_up();
-  if (access->where == nullptr || monitor->phase != Phase::recording) return;
+  if (!watches_accesses()) return;
+  const ReportedAccess access = access_at(info, linear);
+  catch_up_quickly();
+  if (access.where == nullptr || monitor->phase != Phase::recording) return;
   const Insn& insn = *static_cast<const Insn*>(user);
-  Recorder& recorder = monitor->now->recorder;
-  if (access->may_be_unseen() && recorder.load_unseen(insn, linear, access->address, access->size))
+  if (access.is_quick() &&
+      monitor->now->recorder.load_unseen(insn, linear, access.address, access.size))
     return;
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
-  recorder.access(insn, false, linear, access->address, access->device, bytes_of(value, *access));
+  show(insn, false, linear, access, bytes_of(value, access));
 }
 
 void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const auto access = access_at(info, linear);
-  if (!access) return;
-  if (access->where == nullptr) return catch_up();
+  if (!watches_accesses()) return;
+  const ReportedAccess access = access_at(info, linear);
+  if (access.where == nullptr) return catch_up();
   const Insn& insn = *static_cast<const Insn*>(user);
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
-  const auto bytes = bytes_of(value, *access);
-  if (access->device)
+  const auto bytes = bytes_of(value, access);
+  if (access.device)
     catch_up();
   else if (is_behind(*monitor->now))
-    catch_up_before(access->address, bytes);
-  if (monitor->phase == Phase::armed) return watch_for_marker(access->address, bytes);
-  Recorder& recorder = monitor->now->recorder;
-  if (access->may_be_unseen() && recorder.store_unseen(insn, linear, access->address, bytes))
+    catch_up_before(access.address, bytes);
+  if (monitor->phase == Phase::armed) return watch_for_marker(access.address, bytes);
+  if (access.is_quick() && monitor->now->recorder.store_unseen(insn, linear, access.address, bytes))
     return;
-  if (monitor->phase == Phase::recording)
-    recorder.access(insn, true, linear, access->address, access->device, bytes);
+  if (monitor->phase == Phase::recording) show(insn, true, linear, access, bytes);
 }
 
 }  // namespace citcat::monitor

@@ -121,26 +121,12 @@ void Recorder::enter_behind(const Insn& insn) {
 }
 
 void Recorder::follow_all(const Insn* first, const Insn* last) {
-  Flight& flight = seen_.flight;
-  CodeStream& code = seen_.code;
-  while (first <= last) {
-    const bool plain = first->continues_line && code.line_is_known() && flight.insn != nullptr &&
-                       flight.insn->ends_plainly && !units_.guard.has_to_learn(*first);
-    if (!plain) {
+  while (first <= last && active()) {
+    const Insn* const alike = first + std::min<std::ptrdiff_t>(first->alike_behind, last - first);
+    if (pass(*first, *alike))
+      first = alike + 1;
+    else
       follow(*first++);
-      if (!active()) return;
-      continue;
-    }
-    const auto alike = std::min<std::ptrdiff_t>(first->alike_behind, last - first);
-    first += alike;
-    flight.iterations = 0;
-    flight.completed += static_cast<std::uint64_t>(alike) + 1;
-    flight.attempt.begin(false);
-    flight.accesses = 0;
-    flight.insn = first;
-    flight.linear = code.linear_of(*first);
-    code.pass(flight.linear, first->size);
-    ++first;
   }
 }
 

@@ -79,6 +79,23 @@ class Recorder {
   void enter_behind(const Insn& insn);
   /// The same of all from `first` to `last`, which wait.
   void follow_all(const Insn* first, const Insn* last);
+  /// The same where all of them are on the line that was fetched last. False, with nothing done,
+  /// where there is more to it.
+  bool pass(const Insn& first, const Insn& last) {
+    Flight& flight = seen_.flight;
+    if (!first.continues_line || first.alike_behind < &last - &first ||
+        !seen_.code.line_is_known() || flight.insn == nullptr || !flight.insn->ends_plainly ||
+        units_.guard.has_to_learn(first))
+      return false;
+    flight.iterations = 0;
+    flight.completed += static_cast<std::uint64_t>(&last - &first) + 1;
+    flight.attempt.begin(false);
+    flight.accesses = 0;
+    flight.insn = &last;
+    flight.linear = seen_.code.linear_of(last);
+    seen_.code.pass(flight.linear, last.size);
+    return true;
+  }
   /// The same as start() for the first instruction of a block where nothing has happened since the
   /// last one. False, with nothing done, where there is more to it.
   bool start_plainly(const Insn& insn);
@@ -93,22 +110,44 @@ class Recorder {
   /// The same for one of up to eight bytes of RAM below 4 GiB of which nothing is seen. False, with
   /// nothing done, where something may be.
   bool load_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address, unsigned size) {
+    Attempt& attempt = seen_.flight.attempt;
     // It may be begun anew, may be refused for the right to write, and may mark tables.
-    if (seen_.flight.attempt.may_begin_anew(linear) || insn.what.updates_memory ||
-        !is_access_unseen(insn, false, linear, address, size) ||
-        !seen_.cpu.bus.read_unseen(address, size))
+    if (!insn.loads_unseen || attempt.may_begin_anew(linear) ||
+        !access_is_unseen(insn, linear, size))
       return false;
-    seen_.flight.attempt.note_load(linear);
+    const HeldPage* const page = seen_.cpu.walker.held(linear, false, address);
+    if (page == nullptr || !seen_.cpu.bus.read_unseen(page->in_ram, address, size)) return false;
+    attempt.note_load(linear);
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(false);
     return true;
   }
   bool store_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address,
                     std::span<const std::uint8_t> value) {
-    if (!is_access_unseen(insn, true, linear, address, static_cast<unsigned>(value.size())) ||
-        !seen_.cpu.bus.write_unseen(address, value))
+    if (!insn.accesses_unseen ||
+        !access_is_unseen(insn, linear, static_cast<unsigned>(value.size())))
       return false;
+    const HeldPage* const page = seen_.cpu.walker.held(linear, true, address);
+    if (page == nullptr || !seen_.cpu.bus.write_unseen(page->in_ram, address, value)) return false;
     seen_.flight.attempt.note_store();
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(true);
+    return true;
+  }
+  /// Without a cache: the same for an access of which nothing but itself is seen, which is shown.
+  bool access_plainly(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
+                      std::span<const std::uint8_t> value) {
+    Attempt& attempt = seen_.flight.attempt;
+    if (!(store ? insn.accesses_unseen : insn.loads_unseen && !attempt.may_begin_anew(linear)) ||
+        !access_is_unseen(insn, linear, static_cast<unsigned>(value.size())))
+      return false;
+    const HeldPage* const page = seen_.cpu.walker.held(linear, store, address);
+    if (page == nullptr || !seen_.cpu.bus.is_plain(page->in_ram, store, address, value))
+      return false;
+    seen_.recording.set_position();
+    if (store)
+      seen_.cpu.bus.write_plainly(page->in_ram, address, value), attempt.note_store();
+    else
+      seen_.cpu.bus.read_plainly(address, value), attempt.note_load(linear);
+    if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(store);
     return true;
   }
   /// Takes a store out of RAM again that was made before the recorder was told of what began until
@@ -130,14 +169,12 @@ class Recorder {
     return cpu.log.pending() || cpu.log.failed() || cpu.in_real_mode() ||
            cpu.walker.keeps_pointers();
   }
-  [[gnu::always_inline]] bool is_access_unseen(const Insn& insn, bool store, std::uint64_t linear,
-                                               std::uint64_t address, unsigned size) {
-    ObservedProcessor& cpu = seen_.cpu;
-    return seen_.flight.insn == &insn && insn.accesses_unseen &&
-           !units_.far_transfer.switches_task() && !seen_.flight.attempt.repeats() &&
-           (insn.code == CodeSize::bits64 || units_.guard.allows_all(insn)) &&
-           !cpu.breakpoints.watch_data() && !cpu.walker.keeps_pointers() &&
-           size <= left_in_page(linear) && cpu.walker.holds(linear, store, address);
+  [[gnu::always_inline]] bool access_is_unseen(const Insn& insn, std::uint64_t linear,
+                                               unsigned size) const {
+    return seen_.flight.insn == &insn && !seen_.flight.attempt.repeats() &&
+           !units_.far_transfer.switches_task() && seen_.cpu.segments.allow(insn.segments) &&
+           !seen_.cpu.breakpoints.watch_data() && !seen_.cpu.walker.keeps_pointers() &&
+           size <= left_in_page(linear);
   }
 
   Observation seen_;

@@ -20,9 +20,7 @@ class SegmentGuard {
   /// One of 16 or 32 bits is about to run, after one that has loaded segment registers.
   void learn();
   /// Nothing that the instruction accesses can be refused.
-  bool allows_all(const Insn& insn) const {
-    return cpu_.segments.allows_all(insn.what.loads_from, insn.what.stores_to);
-  }
+  bool allows_all(const Insn& insn) const { return cpu_.segments.allow(insn.segments); }
   /// It has made an access.
   bool refuses(const Insn& insn, bool store, std::uint64_t linear, std::size_t size);
 

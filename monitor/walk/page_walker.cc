@@ -7,6 +7,7 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
                             ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
   control_ = control;
+  reach_ = long_mode() ? ~std::uint64_t{0} : ~0u;
   bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
   flush();
   if (keeps_pointers() && (loads_cr3 || mode_changes)) load_pointers();
@@ -35,6 +36,14 @@ void PageWalker::insert(const Entry& entry) {
   }
   const unsigned set = entry.page % kSets;
   tlb_[set][next_[set]++ % kWays] = entry;
+}
+
+/// Without paging there is no walk, and no mark to be set.
+const PageWalker::Entry* PageWalker::insert_unpaged(std::uint64_t page) {
+  static constexpr std::uint8_t kNoMark = 0;
+  const PhysicalAddress frame = page << 12 & a20_mask_;
+  return &(tlb_[page % kSets][page / kSets % kWays] = {page, frame, &kNoMark, &kNoMark,
+                                                       bus_.page_in_ram(frame), true});
 }
 
 void PageWalker::take_back_kept_marks() {
@@ -102,8 +111,13 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
 PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
                                     PhysicalAddress at) const {
   const PhysicalAddress place = at & a20_mask_;
-  return {page,  frame & a20_mask_,   (entry & kDirty) != 0,
-          place, memory_.live(place), std::as_const(memory_).shadow(place)};
+  frame &= a20_mask_;
+  return {page,
+          frame,
+          memory_.live(place),
+          std::as_const(memory_).shadow(place),
+          bus_.page_in_ram(frame),
+          (entry & kDirty) != 0};
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {

@@ -14,6 +14,18 @@
 
 namespace citcat::monitor {
 
+/// What the TLB holds of a page of 4 KiB. All of it is in one line of the host's cache.
+struct alignas(64) HeldPage {
+  std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
+  PhysicalAddress frame = 0;               ///< physical address of the page
+  /// The lowest byte of the table entry that maps it, where marks are: as it is, and as the bus has
+  /// shown it.
+  const std::uint8_t* live = nullptr;
+  const std::uint8_t* shadow = nullptr;
+  PageInRam in_ram;
+  bool dirty = false;
+};
+
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
  public:
@@ -31,7 +43,7 @@ class PageWalker {
   /// EFER.LMA: four levels of tables, and linear addresses of 64 bits.
   bool long_mode() const { return (control_.efer & 0x400) != 0; }
   /// The part of a linear address that counts: after the last one of 32 bits comes 0.
-  std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
+  std::uint64_t reach(std::uint64_t linear) const { return linear & reach_; }
   /// How far `linear` lies after `base`, which may be at the end of the address space.
   std::uint64_t behind(std::uint64_t linear, std::uint64_t base) const {
     return reach(linear - base);
@@ -49,10 +61,16 @@ class PageWalker {
     return holds(linear, store, physical) ? physical : walk_as(linear, store, physical);
   }
   /// Whether the TLB has a page, and has it there; without paging, whether it is there.
-  [[gnu::always_inline]] bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
-    if (!paging()) return (reach(linear) & a20_mask_) == physical;
-    const Entry* const held = usable(reach(linear) >> 12, store);
-    return held != nullptr && (held->frame | (linear & 0xfff)) == physical;
+  bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
+    return held(linear, store, physical) != nullptr;
+  }
+  /// What it holds then, or nullptr.
+  [[gnu::always_inline]] const HeldPage* held(std::uint64_t linear, bool store,
+                                              PhysicalAddress physical) {
+    const std::uint64_t page = (linear & reach_) >> 12;
+    const Entry* found = usable(page, store);
+    if (found == nullptr && !paging()) found = insert_unpaged(page);
+    return found != nullptr && (found->frame | (linear & 0xfff)) == physical ? found : nullptr;
   }
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
@@ -99,15 +117,7 @@ class PageWalker {
   static constexpr std::uint64_t kAddress = 0x000ffffffffff000;  ///< in entries of eight bytes
   static constexpr PhysicalAddress kNowhere = 0xfffff000;        ///< no table is in firmware
 
-  struct Entry {
-    std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
-    PhysicalAddress frame = 0;               ///< physical address of the page
-    bool dirty = false;
-    PhysicalAddress at = 0;  ///< physical address of the table entry that maps the page
-    /// The lowest byte of that entry, where marks are: as it is, and as the bus has shown it.
-    const std::uint8_t* live = nullptr;
-    const std::uint8_t* shadow = nullptr;
-  };
+  using Entry = HeldPage;
 
   /// The entries that map a page, from the top one on. A large page has fewer.
   struct Path {
@@ -171,10 +181,12 @@ class PageWalker {
   bool may_store(std::uint64_t linear, bool user) const;
   void mark_used(std::uint64_t linear, bool store);
   void insert(const Entry& entry);
+  const Entry* insert_unpaged(std::uint64_t page);
 
   GuestMemory& memory_;
   BusModel& bus_;
   ControlRegisters control_;
+  std::uint64_t reach_ = ~0u;  ///< the bits of a linear address that count
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
   std::array<Entry*, kFound> found_;         ///< where pages were found last, or anywhere in tlb_
