@@ -6,6 +6,14 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
   const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
                             ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
+  // What makes a processor drop all it holds: PG and WP, PSE, PAE, PGE, SMEP, SMAP, LMA and NXE.
+  const bool drops_all = ((control.cr0 ^ control_.cr0) & 0x80010000) != 0 ||
+                         ((control.cr4 ^ control_.cr4) & 0x3000b0) != 0 ||
+                         ((control.efer ^ control_.efer) & 0xc00) != 0;
+  if (drops_all)
+    kept_.drop_all();
+  else if (loads_cr3)
+    kept_.drop_unglobal();
   control_ = control;
   reach_ = long_mode() ? ~std::uint64_t{0} : ~0u;
   bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
@@ -27,6 +35,13 @@ void PageWalker::load_pointers() {
 
 void PageWalker::flush() {
   for (auto& set : tlb_) set.fill(Entry{});
+}
+
+void PageWalker::invalidate(std::uint64_t linear) {
+  flush();
+  // Pages of 1 GiB, 2 or 4 MiB.
+  const std::uint64_t largest = long_mode() ? 0x3ffff : pae() ? 0x1ff : 0x3ff;
+  kept_.invalidate(reach(linear) >> 12, largest);
 }
 
 void PageWalker::insert(const Entry& entry) {
@@ -85,7 +100,7 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
   std::memcpy(&now, memory_.live(address), size);
   if (own_store_) now = mark(address, size, sets);
   const bool walker_was_here = memory_.is_mark(address, static_cast<std::uint32_t>(now));
-  if (faulting_) {
+  if (marks_nothing_) {
     if (walker_was_here) memory_.restore(address, 4);
     bus_.read_ram(address, size);
     return now;
@@ -109,7 +124,8 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
 PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
-                                    PhysicalAddress at) const {
+                                    PhysicalAddress at, bool large) const {
+  constexpr std::uint32_t kGlobal = 0x100, kGlobalPages = 0x80;  // the second one in CR4
   const PhysicalAddress place = at & a20_mask_;
   frame &= a20_mask_;
   return {page,
@@ -117,7 +133,9 @@ PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, s
           memory_.live(place),
           std::as_const(memory_).shadow(place),
           bus_.page_in_ram(frame),
-          (entry & kDirty) != 0};
+          (entry & kDirty) != 0,
+          (entry & kGlobal) != 0 && (control_.cr4 & kGlobalPages) != 0,
+          large};
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
@@ -133,12 +151,12 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
     const PhysicalAddress frame = large_page(*directory) | (linear & 0x3ff000);
-    return entry(page, frame, *directory, directory_at);
+    return entry(page, frame, *directory, directory_at, true);
   }
   const PhysicalAddress table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
-  return entry(page, *table & ~0xfffu, *table, table_at);
+  return entry(page, *table & ~0xfffu, *table, table_at, false);
 }
 
 /// An entry of 8 bytes that is present.
@@ -166,12 +184,12 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   if ((*named & kLarge) != 0) {
     const PhysicalAddress frame =
         named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
-    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at);
+    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at, true);
   }
   const PhysicalAddress table_at = named_by(*named) + ((linear >> 12) & 0x1ff) * 8;
   const auto last = read_pae_entry(table_at, sets, Names::page);
   if (!last) return std::nullopt;
-  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at);
+  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at, false);
 }
 
 /// An entry without a trace on the bus; 0 where there is no RAM.
@@ -276,6 +294,35 @@ bool PageWalker::was_marked(std::uint64_t linear) const {
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
+/// What a processor has kept for an access that needs no walk. The emulator goes where the tables
+/// say now; a page that they have moved meanwhile was walked for again.
+const KeptPages::Page* PageWalker::kept(std::uint64_t linear, bool store) const {
+  const KeptPages::Page* const page = kept_.find(linear >> 12);
+  if (page == nullptr || (store && !page->dirty)) return nullptr;
+  return locate(linear) == (page->frame | (linear & 0xfff)) ? page : nullptr;
+}
+
+/// Walks for a page that only this TLB does not hold any more. False where a processor walks, too.
+bool PageWalker::fill_as_kept(std::uint64_t linear, bool store) {
+  const KeptPages::Page* const page = kept(linear, store);
+  if (page == nullptr) return false;
+  marks_nothing_ = true;
+  auto entry = walk(linear);
+  marks_nothing_ = false;
+  if (!entry) return false;
+  entry->dirty = page->dirty;
+  insert(*entry);
+  return true;
+}
+
+/// A processor has walked. `stored`: the page is dirty now, whatever its entry says.
+void PageWalker::fill(const Entry& walked, bool stored) {
+  Entry entry = walked;
+  entry.dirty = entry.dirty || stored;
+  insert(entry);
+  kept_.keep(entry.page, {entry.frame, entry.dirty, entry.global, entry.large});
+}
+
 bool PageWalker::translate_for_update(std::uint64_t address, bool user,
                                       std::optional<PhysicalAddress> physical) {
   if (!paging()) return true;
@@ -284,10 +331,8 @@ bool PageWalker::translate_for_update(std::uint64_t address, bool user,
   if (!may_store(linear, user)) return false;
   const Entry* const held = usable(linear >> 12, true);
   if (held != nullptr && (!physical || (held->frame | (linear & 0xfff)) == *physical)) return true;
-  if (auto entry = walk(linear, kAccessed | kDirty)) {
-    entry->dirty = true;
-    insert(*entry);
-  }
+  if (fill_as_kept(linear, true)) return true;
+  if (const auto entry = walk(linear, kAccessed | kDirty)) fill(*entry, true);
   return true;
 }
 
@@ -295,27 +340,25 @@ std::optional<PhysicalAddress> PageWalker::translate(std::uint64_t address, bool
   const std::uint64_t linear = reach(address);
   const std::uint64_t within = linear & 0xfff;
   if (!paging()) return linear & a20_mask_;
-  const Entry* const held = usable(linear >> 12, store);
-  if (held == nullptr) {
-    auto entry = walk(linear);
-    if (!entry) return std::nullopt;
-    mark_used(linear, store);
-    // A store has been made: the page is dirty now, whatever its entry says.
-    entry->dirty = entry->dirty || store;
-    insert(*entry);
-    return entry->frame | within;
-  }
-  return held->frame | within;
+  const Entry* held = usable(linear >> 12, store);
+  if (held == nullptr && fill_as_kept(linear, store)) held = find(linear >> 12);
+  if (held != nullptr) return held->frame | within;
+  const auto entry = walk(linear);
+  if (!entry) return std::nullopt;
+  mark_used(linear, store);
+  fill(*entry, store);
+  return entry->frame | within;
 }
 
 std::optional<PhysicalAddress> PageWalker::translate_own_store(std::uint64_t address) {
   const std::uint64_t linear = reach(address);
-  if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
+  if (!paging() || usable(linear >> 12, true) != nullptr || kept(linear, true) != nullptr)
+    return translate(linear, true);
   own_store_ = true;
   auto walked = walk(linear, kDirty);
   own_store_ = false;
   if (!walked) return std::nullopt;
-  insert(*walked);
+  fill(*walked, false);
   return walked->frame | (linear & 0xfff);
 }
 
@@ -324,6 +367,7 @@ PhysicalAddress PageWalker::walk_as(std::uint64_t address, bool store, PhysicalA
   auto result = translate(linear, store);
   if (result != physical && paging()) {
     if (Entry* held = find(linear >> 12)) *held = Entry{};
+    kept_.drop(linear >> 12);
     result = translate(linear, store);
   }
   if (result != physical) ++disagreements_;
@@ -334,9 +378,10 @@ void PageWalker::faulting_walk(std::uint64_t address) {
   if (!paging()) return;
   const std::uint64_t linear = reach(address);
   if (Entry* held = find(linear >> 12)) *held = Entry{};
-  faulting_ = true;
+  kept_.drop(linear >> 12);
+  marks_nothing_ = true;
   (void)walk(linear);
-  faulting_ = false;
+  marks_nothing_ = false;
 }
 
 }  // namespace citcat::monitor
