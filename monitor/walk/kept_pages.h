@@ -18,7 +18,7 @@ class KeptPages {
   struct Page {
     PhysicalAddress frame = 0;
     bool dirty = false, global = false;
-    bool large = false;             ///< a piece of a larger page
+    bool large = false;            ///< a piece of a larger page
     std::uint64_t generation = 0;  ///< which CR3 it was walked with; of global pages any
   };
 
