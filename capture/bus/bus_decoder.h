@@ -1,7 +1,6 @@
 #pragma once
 // From pin levels to bus transactions: one decoder for each processor bus, chosen from a table.
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -108,12 +107,10 @@ struct BusDescription {
   std::unique_ptr<BusDecoder> (*make)(const SampleInfo& samples, const PinSet& pins);
   /// Only a channel map can choose this bus: its pins are also those of another.
   bool by_name_only = false;
-  /// Other processors with the same pins; `cpu` is assumed if the processor is not known.
-  std::array<CpuModel, 2> others = {CpuModel::unknown, CpuModel::unknown};
 
-  bool is_of(CpuModel model) const {
-    return model == cpu || model == others[0] || model == others[1];
-  }
+  /// True for `cpu`, which is assumed if the processor is not known, and for others with its pins
+  /// (CITCAT_PROCESSORS).
+  bool is_of(CpuModel model) const;
 };
 
 /// All buses, in the order in which an automatic choice prefers them.

@@ -17,50 +17,14 @@ namespace {
 // Inputs and outputs are looked at where the processor takes or has driven them: before CLK falls
 // on the 8086 and 80286, before it rises on the later ones.
 const BusDescription kBuses[] = {
-    {"8088-max",
-     "8088 or V20 in maximum mode (IBM PC and XT), 80188",
-     CpuModel::i8088,
-     1,
-     pins_8088_max,
-     0xfffff,
-     ClockEdge::rising,
-     "A19",
-     make_8086_max,
-     false,
-     {CpuModel::v20, CpuModel::i80188}},
-    {"8086-max",
-     "8086 or V30 in maximum mode, 80186",
-     CpuModel::i8086,
-     2,
-     pins_8086_max,
-     0xfffff,
-     ClockEdge::rising,
-     "A19",
-     make_8086_max,
-     false,
-     {CpuModel::v30, CpuModel::i80186}},
-    {"8088-min",
-     "8088 or V20 in minimum mode",
-     CpuModel::i8088,
-     1,
-     pins_8088_min,
-     0xfffff,
-     ClockEdge::rising,
-     "A19",
-     make_8086_min,
-     false,
-     {CpuModel::v20}},
-    {"8086-min",
-     "8086 or V30 in minimum mode",
-     CpuModel::i8086,
-     2,
-     pins_8086_min,
-     0xfffff,
-     ClockEdge::rising,
-     "A19",
-     make_8086_min,
-     false,
-     {CpuModel::v30}},
+    {"8088-max", "8088 or V20 in maximum mode (IBM PC and XT), 80188", CpuModel::i8088, 1,
+     pins_8088_max, 0xfffff, ClockEdge::rising, "A19", make_8086_max},
+    {"8086-max", "8086 or V30 in maximum mode, 80186", CpuModel::i8086, 2, pins_8086_max, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_max},
+    {"8088-min", "8088 or V20 in minimum mode", CpuModel::i8088, 1, pins_8088_min, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_min},
+    {"8086-min", "8086 or V30 in minimum mode", CpuModel::i8086, 2, pins_8086_min, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_min},
     {"80286", "80286", CpuModel::i286, 2, pins_286, 0xffffff, ClockEdge::rising, nullptr, make_286},
     {"386sx", "80386SX and 80386EX, 16 bits, pipelined or not", CpuModel::i386, 2, pins_386sx,
      0x3ffffff, ClockEdge::falling, nullptr, make_386sx},
@@ -74,7 +38,25 @@ const BusDescription kBuses[] = {
      pins_pentium, 0xffffffff, ClockEdge::falling, nullptr, make_pentium, true},
 };
 
+struct OtherBuses {
+  CpuModel cpu;
+  std::string_view buses;
+};
+constexpr OtherBuses kOtherBuses[] = {
+#define CITCAT_BUSES(MODEL, NUMBER, NAME, TRAITS, BUSES) {CpuModel::MODEL, BUSES},
+    CITCAT_PROCESSORS(CITCAT_BUSES)
+#undef CITCAT_BUSES
+};
+
 }  // namespace
+
+bool BusDescription::is_of(CpuModel model) const {
+  if (model == cpu) return true;
+  const std::string name = ' ' + std::string(id) + ' ';
+  return std::any_of(std::begin(kOtherBuses), std::end(kOtherBuses), [&](const OtherBuses& row) {
+    return row.cpu == model && (' ' + std::string(row.buses) + ' ').find(name) != std::string::npos;
+  });
+}
 
 std::span<const BusDescription> bus_descriptions() {
   static const std::vector<BusDescription> kAll = [] {

@@ -19,20 +19,11 @@ struct ModelName {
   CpuModel model;
   std::string_view name;
 };
-constexpr std::array<ModelName, 12> kModelNames{{
-    {CpuModel::i8086, "8086"},
-    {CpuModel::i8088, "8088"},
-    {CpuModel::i80186, "80186"},
-    {CpuModel::i80188, "80188"},
-    {CpuModel::v20, "v20"},
-    {CpuModel::v30, "v30"},
-    {CpuModel::i286, "286"},
-    {CpuModel::i386, "386"},
-    {CpuModel::i486, "486"},
-    {CpuModel::pentium, "pentium"},
-    {CpuModel::p6, "p6"},
-    {CpuModel::x86_64, "x86-64"},
-}};
+constexpr auto kModelNames = std::to_array<ModelName>({
+#define CITCAT_NAME(MODEL, NUMBER, NAME, TRAITS, BUSES) {CpuModel::MODEL, NAME},
+    CITCAT_PROCESSORS(CITCAT_NAME)
+#undef CITCAT_NAME
+});
 
 constexpr std::array<std::string_view, 8> kGprNames{"eax", "ecx", "edx", "ebx",
                                                     "esp", "ebp", "esi", "edi"};

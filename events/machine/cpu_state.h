@@ -48,24 +48,37 @@ struct CpuidLeaf {
   bool operator==(const CpuidLeaf&) const = default;
 };
 
+/// The table of processors, oldest first: ROW(enumerator, number, name, traits, buses). The numbers
+/// are those in archives and native captures, from 1 on without gaps; `citcat_cpu` in
+/// capture/writer/citcat_capture.h has the same. The names are for the command line and JSON.
+/// `traits` is a row of cpu_traits.h. `buses` are those of other processors whose pins it has
+/// (capture/bus/bus_list.cc), with a space between them.
+#define CITCAT_PROCESSORS(ROW)                   \
+  ROW(i8086, 8, "8086", k8088, "")               \
+  ROW(i8088, 1, "8088", k8088, "")               \
+  ROW(i80186, 9, "80186", k186, "8086-max")      \
+  ROW(i80188, 10, "80188", k186, "8088-max")     \
+  ROW(v20, 11, "v20", kV20, "8088-max 8088-min") \
+  ROW(v30, 12, "v30", kV20, "8086-max 8086-min") \
+  ROW(i286, 2, "286", k286, "")                  \
+  ROW(i386, 3, "386", k386, "")                  \
+  ROW(i486, 4, "486", k486, "")                  \
+  ROW(pentium, 5, "pentium", kPentium, "")       \
+  ROW(p6, 6, "p6", kP6, "")                      \
+  ROW(x86_64, 7, "x86-64", kX8664, "")
+
 /// The captured processor, which decides undefined results, faults and features
-/// (docs/fidelity.md). Archives and native captures contain these numbers.
+/// (docs/fidelity.md).
 enum class CpuModel : std::uint8_t {
   unknown,
-  i8088,
-  i286,
-  i386,
-  i486,
-  pentium,
-  p6,
-  x86_64,
-  i8086,
-  i80186,
-  i80188,
-  v20,
-  v30,
+#define CITCAT_MODEL(MODEL, NUMBER, NAME, TRAITS, BUSES) MODEL = NUMBER,
+  CITCAT_PROCESSORS(CITCAT_MODEL)
+#undef CITCAT_MODEL
 };
-inline constexpr CpuModel kLastCpuModel = CpuModel::v30;  ///< the one with the greatest number
+#define CITCAT_ONE_MORE(...) +1
+/// The one with the greatest number.
+inline constexpr auto kLastCpuModel = static_cast<CpuModel>(0 CITCAT_PROCESSORS(CITCAT_ONE_MORE));
+#undef CITCAT_ONE_MORE
 
 /// "8086", "8088", "286", ...; nullopt for a name that is none of cpu_model_names().
 std::optional<CpuModel> parse_cpu_model(std::string_view name);

@@ -202,27 +202,11 @@ inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k186 
 
 constexpr const CpuTraits& cpu_traits(CpuModel model) {
   switch (model) {
-    case CpuModel::i8086:  // the same except for the width of the bus [1, 4-1]
-    case CpuModel::i8088:
-      return cpu_traits_rows::k8088;
-    case CpuModel::i80186:
-    case CpuModel::i80188:
-      return cpu_traits_rows::k186;
-    case CpuModel::v20:
-    case CpuModel::v30:
-      return cpu_traits_rows::kV20;
-    case CpuModel::i286:
-      return cpu_traits_rows::k286;
-    case CpuModel::i386:
-      return cpu_traits_rows::k386;
-    case CpuModel::i486:
-      return cpu_traits_rows::k486;
-    case CpuModel::pentium:
-      return cpu_traits_rows::kPentium;
-    case CpuModel::p6:
-      return cpu_traits_rows::kP6;
-    case CpuModel::x86_64:
-      return cpu_traits_rows::kX8664;
+#define CITCAT_TRAITS(MODEL, NUMBER, NAME, TRAITS, BUSES) \
+  case CpuModel::MODEL:                                   \
+    return cpu_traits_rows::TRAITS;
+    CITCAT_PROCESSORS(CITCAT_TRAITS)
+#undef CITCAT_TRAITS
     case CpuModel::unknown:
       break;
   }

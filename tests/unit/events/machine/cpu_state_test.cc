@@ -15,22 +15,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(CpuModelName, ReadsBackEveryNameAndNothingElse) {
-  const std::vector<std::string> names = {"8086", "8088", "80186", "80188",   "v20", "v30",
-                                          "286",  "386",  "486",   "pentium", "p6",  "x86-64"};
-  EXPECT_EQ(cpu_model_names(), names);
-  EXPECT_EQ(cpu_model_names_text(),
-            "8086, 8088, 80186, 80188, v20, v30, 286, 386, 486, pentium, p6 or x86-64");
-  for (const std::string& name : names) {
-    const auto model = parse_cpu_model(name);
-    ASSERT_TRUE(model.has_value()) << name;
-    EXPECT_EQ(cpu_model_name(*model), name);
-  }
-  for (const char* name : {"", "unknown", "80386", "P6", "4866", "x86_64"}) {
-    EXPECT_FALSE(parse_cpu_model(name).has_value()) << name;
-  }
-}
-
 TEST(BusOpName, IsThereForEveryKind) {
   EXPECT_EQ(bus_op_name(BusOp::data_write), "data_write");
   EXPECT_EQ(bus_op_name(BusOp::instruction_start), "instruction_start");
