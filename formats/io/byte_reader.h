@@ -28,14 +28,6 @@ class ByteReader {
     return static_cast<std::uint32_t>(little_endian(take(4, field)));
   }
   std::uint64_t u64(std::string_view field) { return little_endian(take(8, field)); }
-  std::uint16_t u16_big_endian(std::string_view field) {
-    const auto b = take(2, field);
-    return static_cast<std::uint16_t>(b[0] << 8 | b[1]);
-  }
-  std::uint32_t u32_big_endian(std::string_view field) {
-    const auto b = take(4, field);
-    return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
-  }
 
   /// LEB128: seven bits a byte, least significant first, top bit set on all but the last. At most
   /// ten bytes; a number beyond 64 bits throws.

@@ -219,12 +219,6 @@ inline bool looks_up_descriptor(const DecodedInstruction& info) {
          info.is(Operation::verw);
 }
 
-/// RET and RETF that release 32 KiB or more: the engine takes the number for a negative one.
-inline bool returns_far_up(const DecodedInstruction& info) {
-  return (info.kind == InstructionClass::ret || info.kind == InstructionClass::far_return) &&
-         info.immediate >= 0x8000;
-}
-
 /// The width that the address size of `info` gives explicit and string operands.
 constexpr AddressWidth address_width(const DecodedInstruction& info) {
   if (info.address_bits == 64) return AddressWidth::bits64;
@@ -331,15 +325,6 @@ void for_each_access(const DecodedInstruction& info, const std::uint64_t* regs,
     if (!operand.read || !operand.write) continue;
     for (unsigned i = 0; i < operand.count; ++i) access(n, i, true);
   }
-}
-
-/// Effective addresses in the KT record of this execution: ea_count, or 0 for a repeated string
-/// whose count register is zero.
-inline unsigned kt_ea_count(const DecodedInstruction& info, const std::uint64_t* regs) {
-  if (info.is_repeated()) [[unlikely]] {
-    if ((regs[kEcx] & address_mask(info.address_bits)) == 0) return 0;
-  }
-  return info.ea_count;
 }
 
 /// Linear effective address number `slot` of the KT record. `ip` is the offset of the instruction

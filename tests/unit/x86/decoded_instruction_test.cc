@@ -217,7 +217,7 @@ TEST(DecodedInstruction, KtEffectiveAddressesFollowTheReportsTable) {
   const auto addresses = [&](std::initializer_list<int> bytes) {
     const DecodedInstruction info = decode(bytes);
     Offsets list;
-    for (unsigned i = 0; i < kt_ea_count(info, r.gpr.data()); ++i) {
+    for (unsigned i = 0; i < info.ea_count; ++i) {
       list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true).low32());
     }
     return list;
@@ -248,17 +248,6 @@ TEST(DecodedInstruction, KtEffectiveAddressesFollowTheReportsTable) {
   EXPECT_EQ(addresses({0x0f, 0x1f, 0x06}), (Offsets{}));  // nop
   EXPECT_EQ(addresses({0x0f, 0x01, 0x3e}), (Offsets{}));  // invlpg
   EXPECT_EQ(addresses({0xec}), (Offsets{}));              // in
-}
-
-TEST(DecodedInstruction, ARepeatedStringWithCountZeroHasNoEffectiveAddress) {
-  Registers r;
-  const DecodedInstruction rep = decode({0xf3, 0xa5});
-  EXPECT_EQ(kt_ea_count(rep, r.gpr.data()), 2u);
-  r.gpr[kEcx] = 0;
-  EXPECT_EQ(kt_ea_count(rep, r.gpr.data()), 0u);
-  r.gpr[kEcx] = 0x10000;  // CX = 0 counts with a 16-bit address size
-  EXPECT_EQ(kt_ea_count(decode({0xf3, 0xa5}, k16), r.gpr.data()), 0u);
-  EXPECT_EQ(kt_ea_count(decode({0xa5}), r.gpr.data()), 2u);
 }
 
 TEST(DecodedInstruction, NeverReadsBeyondTheBytesOrBreaksOnAnyInput) {
