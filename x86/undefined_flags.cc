@@ -6,7 +6,6 @@
 #include "x86/undefined_flags.h"
 
 #include "events/machine/cpu_traits.h"
-#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

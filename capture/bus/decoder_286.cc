@@ -1,7 +1,6 @@
 #include "capture/bus/decoder_286.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 
 #include "capture/bus/bus_output.h"

@@ -3,7 +3,6 @@
 #include "capture/bus/clocked_decoder.h"
 #include "capture/bus/cycle_definitions.h"
 #include "capture/bus/execution_tracker.h"
-#include "capture/bus/hex.h"
 #include "formats/io/error.h"
 
 namespace citcat {

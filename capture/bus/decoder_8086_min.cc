@@ -1,7 +1,5 @@
 // The bus of the 8086 and 8088 in minimum mode, whose control lines the processor drives itself.
 
-#include <deque>
-
 #include "capture/bus/bus_output.h"
 #include "capture/bus/clocked_decoder.h"
 #include "capture/bus/decoder_8086.h"

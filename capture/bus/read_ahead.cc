@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
-#include <utility>
 
 namespace citcat {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <filesystem>
-#include <optional>
 
 #include "capture/bus/hex.h"
 #include "events/machine/cpu_traits.h"

@@ -1,7 +1,6 @@
 #include "capture/import/dump_window.h"
 
 #include <algorithm>
-#include <array>
 
 #include "capture/import/dump_state.h"
 #include "driver-kmod/uapi/citcat_dump.h"

@@ -1,8 +1,6 @@
 #include "capture/inspect/activity_match.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "capture/inspect/exchanged_lines.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

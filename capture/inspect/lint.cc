@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "capture/bus/channel_map.h"
-#include "capture/bus/hex.h"
 #include "capture/import/sample_formats.h"
 #include "capture/import/still_lines.h"
 #include "capture/inspect/channel_activity.h"

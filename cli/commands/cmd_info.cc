@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "capture/bus/cache_form.h"
 #include "capture/import/unknown_file.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"

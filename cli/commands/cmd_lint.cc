@@ -11,7 +11,6 @@
 #include "capture/inspect/lint.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "capture/bus/hex.h"
 #include "capture/complete/completed_capture.h"
 #include "cli/complete/replayed_processor.h"
 #include "events/machine/cpu_traits.h"

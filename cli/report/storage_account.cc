@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "cli/trace_run.h"
 #include "events/archive/chunk_table.h"

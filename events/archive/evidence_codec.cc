@@ -1,9 +1,7 @@
 #include "events/archive/evidence_codec.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "formats/io/column.h"

@@ -1,7 +1,6 @@
 #include "events/archive/lost_lines.h"
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "events/archive/container.h"

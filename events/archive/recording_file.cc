@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "events/archive/chunk_table.h"

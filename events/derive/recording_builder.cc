@@ -1,7 +1,6 @@
 #include "events/derive/recording_builder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 

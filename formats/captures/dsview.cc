@@ -1,7 +1,6 @@
 #include "formats/captures/dsview.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <vector>
 

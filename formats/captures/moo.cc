@@ -4,7 +4,6 @@
 #include <cctype>
 
 #include "formats/io/byte_reader.h"
-#include "formats/io/error.h"
 #include "formats/io/input.h"
 
 namespace citcat {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
-#include "formats/io/error.h"
 #include "formats/io/line_reader.h"
 
 namespace citcat {

@@ -13,7 +13,6 @@
 #include "formats/captures/table_rows.h"
 #include "formats/captures/table_text.h"
 #include "formats/captures/table_times.h"
-#include "formats/io/error.h"
 #include "formats/io/line_reader.h"
 
 namespace citcat {

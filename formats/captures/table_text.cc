@@ -1,7 +1,6 @@
 #include "formats/captures/table_text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 

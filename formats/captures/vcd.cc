@@ -10,7 +10,6 @@
 #include "formats/captures/bit_range.h"
 #include "formats/captures/sample_buffer.h"
 #include "formats/captures/table_times.h"
-#include "formats/io/error.h"
 #include "formats/io/line_reader.h"
 
 namespace citcat {

@@ -12,7 +12,6 @@
 #include <boost/iostreams/filtering_stream.hpp>
 #include <boost/iostreams/operations.hpp>
 #include <string>
-#include <utility>
 
 #include "formats/io/error.h"
 #include "formats/io/segment_stream.h"

@@ -7,8 +7,6 @@
 #include <atomic>
 #include <csignal>
 
-#include "formats/io/error.h"
-
 namespace citcat {
 
 struct PageGuard::Slot {

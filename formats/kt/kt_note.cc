@@ -8,7 +8,6 @@
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
-#include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
 #include "formats/io/zstd_stream.h"
 #include "formats/kt/kt_index.h"

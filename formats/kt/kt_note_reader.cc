@@ -1,6 +1,5 @@
 #include "formats/kt/kt_note_reader.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "formats/io/error.h"

@@ -1,7 +1,6 @@
 #include "replay/diagnose/cause_context.h"
 
 #include <algorithm>
-#include <span>
 
 namespace citcat {
 namespace {

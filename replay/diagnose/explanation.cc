@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "formats/io/error.h"
 #include "replay/diagnose/cause_table.h"
 #include "x86/disassembler.h"
 

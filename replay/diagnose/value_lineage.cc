@@ -1,7 +1,6 @@
 #include "replay/diagnose/value_lineage.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <functional>

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 
 #include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"

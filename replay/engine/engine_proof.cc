@@ -2,13 +2,11 @@
 
 #include <array>
 #include <cstring>
-#include <functional>
 #include <initializer_list>
 #include <vector>
 
 #include "formats/io/error.h"
 #include "replay/engine/engine.h"
-#include "replay/engine/unicorn_internal.h"
 
 namespace citcat {
 

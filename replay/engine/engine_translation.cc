@@ -1,7 +1,6 @@
 // How the engine asks its client about code that is about to be translated (docs/engine.md, "What
 // the library never sees").
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -3,8 +3,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "formats/io/error.h"
-
 namespace citcat {
 
 bool LaidCheckpoints::lay(const Replayer& replayer) {

@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <span>
-#include <utility>
 
 #include "formats/io/log.h"
 #include "replay/run/model_specific_text.h"
 #include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
-#include "replay/session/run_end.h"
 #include "replay/verify/doubts.h"
 #include "replay/verify/verifier.h"
 

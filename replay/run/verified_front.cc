@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "formats/io/error.h"
 #include "replay/verify/verifier.h"
 
 namespace citcat {

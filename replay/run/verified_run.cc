@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "events/archive/container.h"
 #include "formats/io/error.h"

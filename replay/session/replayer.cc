@@ -8,7 +8,6 @@
 #include "events/machine/startup_state.h"
 #include "events/position_text.h"
 #include "events/startup_event.h"
-#include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
 #include "replay/machine/missing_memory.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"

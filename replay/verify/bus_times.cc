@@ -1,7 +1,6 @@
 #include "replay/verify/bus_times.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace citcat {
 

@@ -1,8 +1,6 @@
 #include "replay/verify/order_of_stores.h"
 
 #include <algorithm>
-#include <span>
-#include <string>
 
 #include "events/position_text.h"
 #include "formats/io/hash.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <optional>
 #include <sstream>
 #include <vector>

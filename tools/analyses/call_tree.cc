@@ -1,7 +1,6 @@
 #include "tools/analyses/call_tree.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace citcat::tools {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <string>
 #include <vector>
 

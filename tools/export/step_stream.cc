@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "formats/io/error.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 

@@ -1,7 +1,6 @@
 #include "tools/host/analysis_part.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "formats/io/atomic_file.h"

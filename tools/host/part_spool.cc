@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include "formats/io/error.h"
 #include "formats/io/temporary.h"

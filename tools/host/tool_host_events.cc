@@ -1,7 +1,5 @@
 // Passes events between instructions to the tools.
 
-#include <utility>
-
 #include "replay/machine/machine.h"
 #include "tools/host/tool_host.h"
 

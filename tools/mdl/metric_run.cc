@@ -1,7 +1,6 @@
 #include "tools/mdl/metric_run.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "tools/guest/system_call.h"
 

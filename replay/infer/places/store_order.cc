@@ -1,7 +1,5 @@
 #include "replay/infer/places/store_order.h"
 
-#include <algorithm>
-
 namespace citcat {
 
 void StoreOrder::rewind() {

@@ -1,7 +1,6 @@
 // Executes SSE instructions for their handlers, on the engine's registers.
 
 #include <cstring>
-#include <utility>
 
 #include "replay/machine/fast/handlers_vectors.h"
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "events/machine/cpu_traits.h"
-#include "formats/io/error.h"
 #include "replay/machine/run/machine_units.h"
 #include "replay/machine/units/table_descriptor.h"
 #include "x86/early_cpu_quirks.h"

@@ -1,6 +1,5 @@
 #include "replay/machine/units/nec_instructions.h"
 
-#include <span>
 #include <vector>
 
 #include "replay/machine/replay_stopped.h"

@@ -9,7 +9,6 @@
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/port_accesses.h"
 #include "replay/machine/units/segment_loader.h"
-#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 
