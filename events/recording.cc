@@ -40,19 +40,8 @@ std::string_view ending_name(Ending ending) {
 Recording Recording::clone() const {
   Recording copy;
   copy.set_schedule(*this);
-  copy.provenance = provenance;
-  copy.initial = initial;
-  copy.bus = bus;
-  copy.shares_bus = shares_bus;
+  static_cast<RecordingFacts&>(copy) = *this;
   copy.image = image.clone();
-  copy.port_unit = port_unit;
-  copy.adoptions = adoptions;
-  copy.end = end;
-  copy.handed_over = handed_over;
-  copy.totals = totals;
-  copy.instructions = instructions;
-  copy.ending = ending;
-  copy.warnings = warnings;
   return copy;
 }
 

@@ -188,15 +188,13 @@ struct Schedule {
   InternalReads internal_reads;
 };
 
-/// A recording, which is const once it has been derived or read. It contains its own schedule, so
-/// a replay of it needs no copy of the events.
-struct Recording : Schedule {
+/// What is known of a recorded machine and its capture, besides its memory and the schedule.
+struct RecordingFacts {
   Provenance provenance;
   CpuState initial;
   BusModel bus;
   /// Other processors are on the bus. The archive says it of all of them, and no recording itself.
   bool shares_bus = false;
-  MemoryImage image;
   PortUnit port_unit = PortUnit::bytes;
   /// For a recording without evidence: the results that the verified replay took from the bus, in
   /// the order of positions.
@@ -211,6 +209,12 @@ struct Recording : Schedule {
   std::optional<std::uint64_t> instructions;
   Ending ending = Ending::unknown;
   std::vector<std::string> warnings;
+};
+
+/// A recording, which is const once it has been derived or read. It contains its own schedule, so
+/// a replay of it needs no copy of the events.
+struct Recording : Schedule, RecordingFacts {
+  MemoryImage image;
 
   const Schedule& schedule() const { return *this; }
   /// Replaces the schedule by another one of the same events.
