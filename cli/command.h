@@ -19,8 +19,8 @@
 //          return [options](const Console& console) { return run_verb(*options, console); };
 //        }
 //        }  // namespace
-//        const Command kVerbCommand{"verb", "Say what it does in one line",
-//                                   "citcat verb boot.citcat --json", define_verb};
+//        extern const Command kVerbCommand{"verb", "Say what it does in one line",
+//                                          "citcat verb boot.citcat --json", define_verb};
 //        }  // namespace citcat
 //
 //   2. Declare it and add it to a group of the table in cli/command_list.cc.

@@ -38,7 +38,7 @@ class StepTool : public Tool, private StepLogListener {
   /// Between two steps.
   virtual void happened(const StepEvent& event, const std::string& facts);
   virtual void happened(const StepEvent&) {}
-  /// The run is over.
+  /// The run is over: finishes the file, which is `NAME.partial` until then.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
   /// Facts from the machine that step() and happened() need, read after the step or event; step()
