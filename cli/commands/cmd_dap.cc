@@ -68,6 +68,12 @@ std::optional<BusTurns> turns_of(const std::string& recording, const SessionFile
   return BusTurns(shared_bus_of(*machine, open_processors(*machine)), machine->processors());
 }
 
+/// For a recording that turns_of() knows the order of.
+std::vector<bool> foreign_writes_in(const std::string& recording, std::size_t processor) {
+  const std::optional<MachineFile> machine = find_machine(recording);
+  return foreign_writes_of(*machine, open_processors(*machine), processor);
+}
+
 dap::OpenedMachine open_machine(const DapArguments& arguments, const dap::LaunchWish& wish,
                                 const Console& console) {
   const std::string recording = wish.recording.empty() ? arguments.recording : wish.recording;
@@ -92,6 +98,7 @@ dap::OpenedMachine open_machine(const DapArguments& arguments, const dap::Launch
              [](const BusTransaction& t) { return transaction_text(t); })});
   }
   machine.turns = turns_of(recording, *files);
+  machine.foreign = [recording](std::size_t p) { return foreign_writes_in(recording, p); };
   machine.holds = std::move(files);
   machine.at = wish.at.empty() ? arguments.at : wish.at;
   return machine;

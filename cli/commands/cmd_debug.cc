@@ -148,7 +148,13 @@ void serve(const Debugged& debugged, const DebugArguments& arguments, int in, in
       debugged.machine
           ? BusTurns(shared_bus_of(*debugged.machine, debugged.files), debugged.files.size())
           : BusTurns();
-  MachineTarget machine(targets, turns);
+  MachineTarget::ForeignWrites foreign;
+  if (debugged.machine) {
+    foreign = [&](std::size_t p) {
+      return foreign_writes_of(*debugged.machine, debugged.files, p);
+    };
+  }
+  MachineTarget machine(targets, turns, std::move(foreign));
   gdb::Connection connection(in, out);
   GdbServer server(machine, monitors, connection,
                    [&](const std::string& reason) { console.warn(reason); });

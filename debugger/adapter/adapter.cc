@@ -134,7 +134,8 @@ Json Adapter::launch(const Arguments& arguments) {
     std::vector<DebugTarget*> targets;
     for (const OpenedMachine::Processor& p : machine_.processors)
       targets.push_back(&p.debuggee->target());
-    together_.emplace(std::move(targets), *std::exchange(machine_.turns, std::nullopt));
+    together_.emplace(std::move(targets), *std::exchange(machine_.turns, std::nullopt),
+                      machine_.foreign);
   }
   go_to_begin();
   later_.emplace_back("initialized", Json());

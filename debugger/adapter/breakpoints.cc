@@ -119,11 +119,10 @@ Json Breakpoints::set_data(const Arguments& arguments,
     const int number = ++last_;
     const auto size = static_cast<std::uint32_t>(bytes);
     set.stops.push_back({kind, LinearAddr{at}, size, number});
-    answer.push_back(is_mapped(LinearAddr{at}, size)
-                         ? Json{{"id", number}, {"verified", true}}
-                         : refused(number,
-                                   "nothing is mapped there now; what stores there is "
-                                   "found by moves that begin where something is"));
+    answer.push_back(
+        is_mapped(LinearAddr{at}, size)
+            ? Json{{"id", number}, {"verified", true}}
+            : refused(number, "nothing is mapped there now; it is met once something is"));
   });
   return answer;
 }

@@ -321,11 +321,11 @@ void GdbServer::move(const Request& request) {
   send_stop(end);
 }
 
-/// Which watchpoints the move cannot meet, because nothing lies there yet.
+/// Which watchpoints the move cannot meet before something lies there.
 void GdbServer::tell_unmapped() {
   for (const LinearAddr at : machine_.processor(moves_).unmapped_watchpoints()) {
     send_text(fmt::format(
-        "watchpoint at {:#x}: nothing is mapped there now, so that this move cannot meet it\n",
+        "watchpoint at {:#x}: nothing is mapped there now; it is met once something is\n",
         at.value));
   }
 }

@@ -107,34 +107,59 @@ std::vector<LinearAddr> DebugTarget::unmapped_watchpoints() const {
 }
 
 DebugTarget::Lookout DebugTarget::lookout() const {
-  Lookout lookout;
+  Lookout lookout(machine().save());
   for (const Inserted& stop : inserted_) {
     if (is_breakpoint(stop.kind)) {
       lookout.stops.code.push_back(stop.address);
       continue;
     }
     for_each_page(stop.address, stop.size, [&](LinearAddr at, std::uint32_t part) {
-      if (const auto found = machine().find(at)) {
-        lookout.stops.memory.push_back({*found, part, stop.kind != StopKind::write_watchpoint,
-                                        stop.kind != StopKind::read_watchpoint});
-        lookout.watchpoints.push_back(stop);
-      }
+      const auto found = machine().find(at);
+      lookout.stops.memory.push_back({found.value_or(PhysAddr{}), part,
+                                      stop.kind != StopKind::write_watchpoint,
+                                      stop.kind != StopKind::read_watchpoint});
+      lookout.watchpoints.emplace_back(stop);
+      if (!found) lookout.unmapped.push_back({lookout.watchpoints.size() - 1, at, part, stop});
       return true;
     });
   }
+  look_up_unmapped(lookout);
   std::sort(lookout.stops.code.begin(), lookout.stops.code.end());
   return lookout;
 }
 
-/// What was met, as gdb inserted it.
-MoveEnd DebugTarget::end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout,
-                            Direction direction) {
+/// Looks where the addresses lie that were not mapped, in the address space in which the move
+/// began.
+void DebugTarget::look_up_unmapped(Lookout& lookout) const {
+  std::vector<Lookout::Unmapped> left;
+  for (const Lookout::Unmapped& each : lookout.unmapped) {
+    const PageTables::Walk walk = lookout.tables.walk(machine().memory(), each.address);
+    MemoryWatch& piece = lookout.stops.memory[each.number];
+    if (walk.mapped) {
+      piece = {walk.at, each.size, each.watchpoint.kind != StopKind::write_watchpoint,
+               each.watchpoint.kind != StopKind::read_watchpoint};
+      lookout.watchpoints[each.number] = each.watchpoint;
+    } else {
+      // An entry that nobody knows is known when a walk reads it.
+      piece = {walk.at, walk.bytes, !walk.known, true};
+      lookout.watchpoints[each.number].reset();
+      left.push_back(each);
+    }
+  }
+  lookout.unmapped = std::move(left);
+}
+
+/// What was met, as gdb inserted it; nullopt: nothing but what is left out.
+std::optional<MoveEnd> DebugTarget::end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout,
+                                           Direction direction) {
   using Why = ReplayTimeline::Stop::Why;
   const bool back = direction == Direction::back;
-  if (stop.why == Why::interrupted) return {MoveEnd::Why::interrupted};
-  if (stop.why == Why::end) return {back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
+  if (stop.why == Why::interrupted) return MoveEnd{MoveEnd::Why::interrupted};
+  if (stop.why == Why::end) return MoveEnd{back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
   if (stop.hit->kind != StopHit::Kind::code) {
-    return met(watchpoints_met(stop.met, lookout), direction);
+    std::vector<Inserted> watchpoints = watchpoints_met(stop.met, lookout);
+    if (watchpoints.empty()) return breakpoint_here();
+    return met(std::move(watchpoints), direction);
   }
   return breakpoint_here().value_or(MoveEnd{MoveEnd::Why::breakpoint});
 }
@@ -145,9 +170,11 @@ std::vector<DebugTarget::Inserted> DebugTarget::watchpoints_met(const std::vecto
   const Memory& memory = machine().memory();
   std::vector<Inserted> watchpoints;
   for (const StopHit& hit : met) {
+    if (hit.outside && is_left_out_ && is_left_out_(hit)) continue;
     for (std::size_t i = 0; i < lookout.watchpoints.size(); ++i) {
       const MemoryWatch& piece = lookout.stops.memory[i];
-      const Inserted& watchpoint = lookout.watchpoints[i];
+      if (!lookout.watchpoints[i]) continue;
+      const Inserted& watchpoint = *lookout.watchpoints[i];
       const PhysAddr at = hit.outside ? memory.captured(piece.address) : piece.address;
       const bool wanted = hit.kind == StopHit::Kind::write ? piece.writes : piece.reads;
       if (!wanted || !overlap(at, piece.size, hit.address, hit.size)) continue;
@@ -242,8 +269,9 @@ MoveEnd DebugTarget::one_step(Direction direction) {
   const bool moved =
       back ? timeline_.step_back(looked_for.stops, hits) : timeline_.step(looked_for.stops, hits);
   if (!moved) return {back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
-  if (hits.empty()) return {MoveEnd::Why::moved};
-  return met(watchpoints_met(hits, looked_for), direction);
+  std::vector<Inserted> watchpoints = watchpoints_met(hits, looked_for);
+  if (watchpoints.empty()) return {MoveEnd::Why::moved};
+  return met(std::move(watchpoints), direction);
 }
 
 MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
@@ -258,17 +286,20 @@ MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
   }
 }
 
-MoveEnd DebugTarget::go_on(const Interrupt& interrupt) {
-  if (const auto untold = next_untold(Direction::on)) return *untold;
-  const Lookout looked_for = lookout();
-  return end_of(timeline_.run_to_stop(looked_for.stops, interrupt), looked_for, Direction::on);
-}
+MoveEnd DebugTarget::go_on(const Interrupt& interrupt) { return run(Direction::on, interrupt); }
 
-MoveEnd DebugTarget::go_back(const Interrupt& interrupt) {
-  if (const auto untold = next_untold(Direction::back)) return *untold;
-  const Lookout looked_for = lookout();
-  return end_of(timeline_.run_back_to_stop(looked_for.stops, interrupt), looked_for,
-                Direction::back);
+MoveEnd DebugTarget::go_back(const Interrupt& interrupt) { return run(Direction::back, interrupt); }
+
+MoveEnd DebugTarget::run(Direction direction, const Interrupt& interrupt) {
+  if (const auto untold = next_untold(direction)) return *untold;
+  Lookout looked_for = lookout();
+  for (;;) {
+    const ReplayTimeline::Stop stop = direction == Direction::on
+                                          ? timeline_.run_to_stop(looked_for.stops, interrupt)
+                                          : timeline_.run_back_to_stop(looked_for.stops, interrupt);
+    if (const auto end = end_of(stop, looked_for, direction)) return *end;
+    look_up_unmapped(looked_for);
+  }
 }
 
 // ---------------------------------------------------------------------------------------------

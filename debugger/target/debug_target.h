@@ -4,12 +4,14 @@
 // can, and is discarded later (fork()).
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "debugger/target/known_registers.h"
+#include "debugger/target/page_tables.h"
 #include "debugger/target/register_file.h"
 #include "events/archive/recording_file.h"
 #include "replay/run/replay_timeline.h"
@@ -66,14 +68,17 @@ class DebugTarget {
   LinearAddr next_instruction() const { return machine().next_linear(); }
 
   /// For a breakpoint `size` has no meaning. Watched is the memory that lies at the address just
-  /// now, by whatever address it is accessed, and whoever accesses it; where nothing lies there, it
-  /// is looked for whenever the machine is to move.
+  /// now, by whatever address it is accessed, and whoever accesses it. Where nothing lies there, a
+  /// move looks for the store to the page tables that changes this, and then for accesses.
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove_all() { inserted_.clear(); }
+  /// Accesses to watched memory at which no move ends, of those by other bus masters; may be empty.
+  void leave_out(std::function<bool(const StopHit&)> is_left_out) {
+    is_left_out_ = std::move(is_left_out);
+  }
   bool has_stops() const { return !inserted_.empty(); }
-  /// Something lies at all of these addresses just now: a move from here can meet a watchpoint of
-  /// them.
+  /// Something lies at all of these addresses just now.
   bool is_mapped(LinearAddr address, std::size_t size) const;
   /// Addresses of watchpoints of which that is not so.
   std::vector<LinearAddr> unmapped_watchpoints() const;
@@ -108,10 +113,20 @@ class DebugTarget {
     bool operator==(const Inserted&) const = default;
   };
   enum class Direction : std::uint8_t { on, back };
-  /// What a move looks for, and of which watchpoint each piece of watched memory is.
+  /// What a move looks for, and of which watchpoint each piece of watched memory is: nullopt for an
+  /// entry of the page tables by which nothing lies at the address yet.
   struct Lookout {
+    explicit Lookout(const CpuState& cpu) : tables(cpu) {}
     StopSet stops;
-    std::vector<Inserted> watchpoints;
+    std::vector<std::optional<Inserted>> watchpoints;
+    PageTables tables;
+    struct Unmapped {
+      std::size_t number = 0;  ///< of its piece
+      LinearAddr address;
+      std::uint32_t size = 0;
+      Inserted watchpoint;
+    };
+    std::vector<Unmapped> unmapped;
   };
   /// Watchpoints that were met here and not yet told.
   struct Untold {
@@ -122,7 +137,10 @@ class DebugTarget {
   template <class F>
   void for_each_page(LinearAddr address, std::size_t size, F&& visit) const;
   Lookout lookout() const;
-  MoveEnd end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout, Direction direction);
+  void look_up_unmapped(Lookout& lookout) const;
+  MoveEnd run(Direction direction, const Interrupt& interrupt);
+  std::optional<MoveEnd> end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout,
+                                Direction direction);
   std::vector<Inserted> watchpoints_met(const std::vector<StopHit>& met,
                                         const Lookout& lookout) const;
   MoveEnd met(std::vector<Inserted> watchpoints, Direction direction);
@@ -137,6 +155,7 @@ class DebugTarget {
   RegisterFile register_file_;
   KnownRegisters known_registers_;
   std::vector<Inserted> inserted_;
+  std::function<bool(const StopHit&)> is_left_out_;
   Untold untold_;
   std::vector<std::string> set_in_branch_;  ///< registers that nobody knew
 };

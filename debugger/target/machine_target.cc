@@ -12,8 +12,33 @@ constexpr std::uint64_t kFirstTurns = 64;
 
 }  // namespace
 
-MachineTarget::MachineTarget(std::vector<DebugTarget*> processors, BusTurns turns)
-    : processors_(std::move(processors)), turns_(std::move(turns)), told_(processors_.size()) {}
+MachineTarget::MachineTarget(std::vector<DebugTarget*> processors, BusTurns turns,
+                             ForeignWrites foreign)
+    : processors_(std::move(processors)),
+      turns_(std::move(turns)),
+      told_(processors_.size()),
+      foreign_(std::move(foreign)),
+      known_(processors_.size()) {
+  for (std::size_t p = 0; foreign_ && p < size(); ++p) {
+    processors_[p]->leave_out(
+        [this, p](const StopHit& hit) { return !alone_ && is_foreign(p, hit); });
+  }
+}
+
+/// Another processor made the write that this one notices.
+bool MachineTarget::is_foreign(std::size_t p, const StopHit& hit) {
+  if (!known_[p]) {
+    known_[p].emplace();
+    const std::vector<bool> foreign = foreign_(p);
+    std::size_t i = 0;
+    for (const ExternalWrite& write : processors_[p]->file().recording().external_writes) {
+      known_[p]->insert_or_assign({write.address, write.position}, foreign[i++]);
+    }
+  }
+  // The hit has the last place before the write where a replay can be.
+  const auto write = known_[p]->lower_bound({hit.address, hit.at.position});
+  return write != known_[p]->end() && write->first.first == hit.address && write->second;
+}
 
 void MachineTarget::insert(StopKind kind, LinearAddr address, std::uint32_t size) {
   for (DebugTarget* const its : processors_) its->insert(kind, address, size);
@@ -26,8 +51,8 @@ void MachineTarget::remove(StopKind kind, LinearAddr address, std::uint32_t size
 // ---------------------------------------------------------------------------------------------
 // Where they are
 
-bool MachineTarget::is_alone(std::size_t p, bool alone) const {
-  return alone || size() == 1 || processors_[p]->forked();
+bool MachineTarget::moves_alone(std::size_t p, bool alone) {
+  return alone_ = alone || size() == 1 || processors_[p]->forked();
 }
 
 std::uint64_t MachineTarget::turn_of(std::size_t p) const {
@@ -69,7 +94,7 @@ void MachineTarget::take_others(std::size_t p, std::uint64_t turn, const Start& 
 }
 
 void MachineTarget::follow(std::size_t p) {
-  if (is_alone(p, false)) return;
+  if (moves_alone(p, false)) return;
   const std::uint64_t turn = turn_of(p);
   for (std::size_t q = 0; q < size(); ++q) {
     if (q != p && !processors_[q]->forked()) take_to(q, turns_.before(q, turn));
@@ -119,7 +144,7 @@ std::optional<std::size_t> MachineTarget::earliest(const std::vector<Found>& fou
 }
 
 MachineMoveEnd MachineTarget::go_on(std::size_t p, bool alone, const Interrupt& interrupt) {
-  if (is_alone(p, alone)) return told({processors_[p]->go_on(interrupt), p});
+  if (moves_alone(p, alone)) return told({processors_[p]->go_on(interrupt), p});
   const Start start(*this);
   std::vector<Found> found(size());
   std::uint64_t turn = turns_.count() + size();
@@ -196,7 +221,7 @@ std::optional<MachineMoveEnd> MachineTarget::others_met(std::size_t p, const Int
 }
 
 MachineMoveEnd MachineTarget::step(std::size_t p, bool alone, const Interrupt& interrupt) {
-  if (!is_alone(p, alone)) {
+  if (!moves_alone(p, alone)) {
     if (const auto met = others_met(p, interrupt)) return *met;
   }
   return told({processors_[p]->step(), p});
@@ -205,7 +230,7 @@ MachineMoveEnd MachineTarget::step(std::size_t p, bool alone, const Interrupt& i
 MachineMoveEnd MachineTarget::step_in_range(std::size_t p, LinearAddr first, std::uint32_t size,
                                             bool alone, const Interrupt& interrupt) {
   DebugTarget& its = *processors_[p];
-  if (is_alone(p, alone)) return told({its.step_in_range(first, size, interrupt), p});
+  if (moves_alone(p, alone)) return told({its.step_in_range(first, size, interrupt), p});
   for (;;) {
     const MachineMoveEnd end = step(p, false, interrupt);
     if (end.processor != p || end.end.why != MoveEnd::Why::moved) return end;
@@ -220,7 +245,7 @@ MachineMoveEnd MachineTarget::step_in_range(std::size_t p, LinearAddr first, std
 
 MachineMoveEnd MachineTarget::step_back(std::size_t p) {
   const MoveEnd end = processors_[p]->step_back();
-  if (!is_alone(p, false)) {
+  if (!moves_alone(p, false)) {
     const std::uint64_t turn = turn_of(p);
     for (std::size_t q = 0; q < size(); ++q) {
       const std::uint64_t there = turns_.before(q, turn);
@@ -233,7 +258,7 @@ MachineMoveEnd MachineTarget::step_back(std::size_t p) {
 }
 
 MachineMoveEnd MachineTarget::go_back(std::size_t p, const Interrupt& interrupt) {
-  if (is_alone(p, false)) return told({processors_[p]->go_back(interrupt), p});
+  if (moves_alone(p, false)) return told({processors_[p]->go_back(interrupt), p});
   const Start start(*this);
   std::optional<MachineMoveEnd> last;
   std::uint64_t turn = 0;

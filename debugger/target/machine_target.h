@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "debugger/target/debug_target.h"
@@ -21,8 +24,13 @@ struct MachineMoveEnd {
 class MachineTarget {
  public:
   using Interrupt = DebugTarget::Interrupt;
-  /// The processors, in the order of their numbers, must outlive the object.
-  MachineTarget(std::vector<DebugTarget*> processors, BusTurns turns);
+  /// For each write of another bus master in the recording of a processor, whether another
+  /// processor made it.
+  using ForeignWrites = std::function<std::vector<bool>(std::size_t processor)>;
+  /// The processors, in the order of their numbers, must outlive the object. Where `foreign`, which
+  /// may be empty, says that another one wrote, the move ends with that one and not again where
+  /// this one notices.
+  MachineTarget(std::vector<DebugTarget*> processors, BusTurns turns, ForeignWrites foreign = {});
 
   std::size_t size() const { return processors_.size(); }
   DebugTarget& processor(std::size_t p) { return *processors_[p]; }
@@ -68,7 +76,8 @@ class MachineTarget {
     std::vector<std::size_t> marks_;
   };
 
-  bool is_alone(std::size_t p, bool alone) const;
+  bool moves_alone(std::size_t p, bool alone);
+  bool is_foreign(std::size_t p, const StopHit& hit);
   std::uint64_t turn_of(std::size_t p) const;
   void take_to(std::size_t p, std::uint64_t instruction);
   void take_others(std::size_t p, std::uint64_t turn, const Start& start, Direction direction);
@@ -83,6 +92,12 @@ class MachineTarget {
   BusTurns turns_;
   /// By processor: where a stop was reported last, so that it is not reported again.
   std::vector<std::optional<Moment>> told_;
+  const ForeignWrites foreign_;
+  /// By processor: writes of others, by address and position, and whether a processor made them.
+  /// Found when first asked for.
+  using KnownWrites = std::map<std::pair<PhysAddr, Position>, bool>;
+  std::vector<std::optional<KnownWrites>> known_;
+  bool alone_ = false;  ///< the others do not move
 };
 
 }  // namespace citcat

@@ -8,6 +8,7 @@
 #include "events/archive/machine_chunks.h"
 #include "events/archive/recording_codec.h"
 #include "events/processors/cross_check.h"
+#include "events/processors/foreign_writes.h"
 
 namespace citcat {
 namespace {
@@ -57,6 +58,20 @@ SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingF
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : files) shares.push_back({&file.recording(), file.evidence()});
   return SharedBus(std::move(shares), machine.notes());
+}
+
+std::vector<bool> foreign_writes_of(const MachineFile& machine,
+                                    const std::vector<RecordingFile>& files, std::size_t reader) {
+  std::vector<ShownByte> bytes;
+  for (const ExternalWrite& write : files[reader].recording().external_writes) {
+    bytes.push_back({write.address, write.transaction});
+  }
+  SharedBus bus = shared_bus_of(machine, files);
+  std::vector<bool> foreign;
+  for (const auto& by : find_foreign_writes(bus, static_cast<std::uint8_t>(reader), bytes)) {
+    foreign.push_back(by.has_value());
+  }
+  return foreign;
 }
 
 std::uint32_t shared_line_bytes(const Recording& recording) {

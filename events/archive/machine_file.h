@@ -56,6 +56,10 @@ std::uint32_t shared_line_bytes(const Recording& recording);
 std::vector<std::uint8_t> apic_ids_of(const std::vector<RecordingFile>& files);
 /// For what shared_bus_of() gives.
 CrossCheck cross_check_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
+/// For each write of another bus master in the recording of `reader`, one of `files`, whether
+/// another processor made it.
+std::vector<bool> foreign_writes_of(const MachineFile& machine,
+                                    const std::vector<RecordingFile>& files, std::size_t reader);
 /// All recordings of it.
 std::vector<RecordingFile> open_processors(const MachineFile& machine);
 

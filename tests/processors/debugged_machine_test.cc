@@ -132,6 +132,38 @@ TEST_P(EditedMachine, MeetsBreakpointsOfAllInTheOrderOfTheBusAndBack) {
   EXPECT_EQ(back, expected);
 }
 
+/// One write is one stop, of the processor that makes it: the other one notices it, and goes on.
+TEST_P(EditedMachine, AWriteStopsTheProcessorThatMakesIt) {
+  constexpr std::uint8_t kDataWrites = 3;
+  std::vector<std::string> expected;
+  for (const MadeRecord& r : made_.records) {
+    if (r.type != kDataWrites || is_dump(r)) continue;
+    if (r.address < 0x500 || r.address >= 0x50c) continue;
+    expected.push_back(std::to_string(processor(r) + 1) + " " + std::to_string(r.count + 1));
+  }
+  ASSERT_GE(expected.size(), 2u);
+  citcat::testing::DapClient client = editor();
+  begin(client);
+  client.body("setInstructionBreakpoints", {{"breakpoints", Json::array()}});
+  client.body("setDataBreakpoints",
+              {{"breakpoints", Json::array({{{"dataId", "0x500/12"}, {"accessType", "write"}}})}});
+  std::vector<std::string> on;
+  for (;;) {
+    const Json stopped = client.move("continue");
+    if (stopped.at("reason") != "data breakpoint") break;
+    on.push_back(place(client, stopped.at("threadId").get<int>()));
+  }
+  EXPECT_EQ(on, expected);
+  // Back, before each of them.
+  std::vector<std::string> back;
+  for (;;) {
+    const Json stopped = client.move("reverseContinue");
+    if (stopped.at("reason") != "data breakpoint") break;
+    back.insert(back.begin(), place(client, stopped.at("threadId").get<int>()));
+  }
+  ASSERT_EQ(back.size(), expected.size());
+}
+
 TEST_P(EditedMachine, OthersFollowOneThatStepsUnlessItMovesAlone) {
   citcat::testing::DapClient client = editor({"--at", "1:3"});
   EXPECT_EQ(begin(client).at("threadId"), 2);

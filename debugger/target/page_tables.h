@@ -1,0 +1,31 @@
+#pragma once
+// Page tables as a debugger reads them: of one address space, whichever runs, without any effect
+// (Intel SDM vol. 3, chapter 4).
+
+#include <cstdint>
+
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
+#include "replay/machine/memory.h"
+
+namespace citcat {
+
+class PageTables {
+ public:
+  /// Those that are in use with these registers.
+  explicit PageTables(const CpuState& cpu);
+
+  struct Walk {
+    bool mapped = false;
+    PhysAddr at;              ///< where the address lies; else the entry that says that it does not
+    std::uint32_t bytes = 0;  ///< of the entry
+    bool known = true;        ///< the entry is; else nobody has read it yet
+  };
+  Walk walk(const Memory& memory, LinearAddr address) const;
+
+ private:
+  bool paging_, large_pages_, pae_, long_mode_;
+  std::uint64_t root_;
+};
+
+}  // namespace citcat
