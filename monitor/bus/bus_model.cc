@@ -5,17 +5,13 @@
 
 namespace citcat::monitor {
 
-namespace {
-
 /// Whether the emulator may have set this bit for the processor: accessed or dirty in an entry of
 /// page tables, accessed or busy in a descriptor.
-bool may_be_mark(PhysicalAddress address, unsigned bit) {
+bool BusModel::may_be_mark(PhysicalAddress address, unsigned bit) const {
   constexpr unsigned kOfEntry = 0x60, kOfDescriptor = 3, kTypeAt = 5;
   return (address % 4 == 0 && (bit & kOfEntry) != 0) ||
-         (address % 8 == kTypeAt && (bit & kOfDescriptor) != 0);
+         (address % 8 == kTypeAt && (bit & kOfDescriptor) != 0 && holds_descriptor_(address));
 }
-
-}  // namespace
 
 /// The bus has shown `bytes`: from now on they are what is known there.
 void BusModel::note(PhysicalAddress address, std::span<const std::uint8_t> bytes) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -49,6 +50,10 @@ class BusModel {
   /// Physical range that is never cached: the driver's window.
   void set_uncached_window(std::uint32_t begin, std::uint32_t bytes) {
     window_begin_ = begin, window_bytes_ = bytes;
+  }
+  /// How to ask whether a byte of RAM is in a table of descriptors; without that any may be.
+  void set_descriptors(std::function<bool(PhysicalAddress)> holds) {
+    holds_descriptor_ = std::move(holds);
   }
   PageInRam page_in_ram(PhysicalAddress frame) const {
     constexpr std::uint32_t kPage = 0x1000;
@@ -260,6 +265,7 @@ class BusModel {
   void note(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   void say_left(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   void say_lone_bit(PhysicalAddress address, std::span<const std::uint8_t> bytes, Range own);
+  bool may_be_mark(PhysicalAddress address, unsigned bit) const;
   unsigned foreign_bits(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                         Range own) const;
 
@@ -287,6 +293,7 @@ class BusModel {
   std::uint64_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;
+  std::function<bool(PhysicalAddress)> holds_descriptor_ = [](PhysicalAddress) { return true; };
   std::unordered_set<PhysicalAddress> device_pages_;  ///< where more than a bit has been changed
   unsigned number_ = 0;
   std::vector<BusModel*> others_;  ///< of several processors

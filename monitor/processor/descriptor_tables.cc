@@ -1,5 +1,6 @@
 #include "monitor/processor/descriptor_tables.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -22,6 +23,19 @@ std::optional<std::uint64_t> DescriptorTables::linear_of(unsigned selector) {
   const std::uint32_t at = selector & 0xfff8;
   if (at + 7 > (local ? places().ldt_limit : places().gdt_limit)) return std::nullopt;
   return (local ? places().ldt : places().gdt) + at;
+}
+
+bool DescriptorTables::hold(PhysicalAddress address) {
+  const auto is_in = [&](std::uint64_t base, std::uint64_t bytes) {
+    for (std::uint64_t at = 0; at < bytes; at += left_in_page(base + at)) {
+      const auto physical = cpu_.walker.locate(base + at);
+      const std::uint64_t part = std::min<std::uint64_t>(bytes - at, left_in_page(base + at));
+      if (physical && address - *physical < part) return true;
+    }
+    return false;
+  };
+  return is_in(places().gdt, places().gdt_limit + std::uint64_t{1}) ||
+         is_in(places().ldt, places().ldt_limit + std::uint64_t{1});
 }
 
 TableEntry DescriptorTables::peek(unsigned selector) {

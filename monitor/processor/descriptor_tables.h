@@ -24,6 +24,8 @@ class DescriptorTables {
   const Places& places();
   /// Something may have loaded their registers.
   void forget() { places_.reset(); }
+  /// Whether a byte of RAM is in the GDT or LDT.
+  bool hold(PhysicalAddress address);
   /// An entry of the GDT or LDT as it is, without a trace on the bus. Not present where there is
   /// none.
   TableEntry peek(unsigned selector);

@@ -14,7 +14,9 @@ namespace citcat::monitor {
 struct Observation {
   Observation(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
               CacheModel model)
-      : cpu(memory, sink, log, registers, model) {}
+      : cpu(memory, sink, log, registers, model) {
+    cpu.bus.set_descriptors([this](PhysicalAddress address) { return tables.hold(address); });
+  }
 
   ObservedProcessor cpu;
   Flight flight;

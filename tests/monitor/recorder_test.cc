@@ -400,6 +400,34 @@ TEST_F(RecorderTest, ABitThatADeviceHasChangedIsSaidToBeItsOwnUnlessItMayBeAMark
   }
 }
 
+/// The type of a descriptor lies in a table of descriptors; elsewhere such a bit is a device's.
+TEST_F(RecorderTest, ABitMayBeADescriptorsMarkOnlyInATableOfThem) {
+  constexpr std::uint32_t kTable = kSource + 0x40, kLdt = kSource + 0x100;
+  registers_.state_.gdt_base = kTable;
+  registers_.state_.gdt_limit = 0x17;
+  registers_.state_.ldtr = {0x10, kLdt, 7, 0};
+  Observation seen(memory_, *sink_, log_, registers_, CacheModel::none);
+  for (const std::uint32_t held : {kTable, kTable + 0x17, kLdt, kLdt + 7})
+    EXPECT_TRUE(seen.tables.hold(held)) << held;
+  for (const std::uint32_t other : {kTable - 1, kTable + 0x18, kLdt - 1, kLdt + 8})
+    EXPECT_FALSE(seen.tables.hold(other)) << other;
+  for (const bool holds : {false, true}) {
+    int control[2];
+    ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
+    RecordSink sink(write_end_, control[1]);
+    ASSERT_TRUE(memory_.snapshot());
+    BusModel bus(memory_, sink, CacheModel::i486);
+    bus.set_descriptors([&](PhysicalAddress) { return holds; });
+    BusTest::load(bus, kSource + 5, 1);
+    ram_[kSource + 5] ^= 1;
+    BusTest::load(bus, kSource + 5, 1);
+    char text[256];
+    EXPECT_EQ(read(control[0], text, sizeof text) > 0, !holds);
+    close(control[0]);
+    close(control[1]);
+  }
+}
+
 TEST_F(RecorderTest, ABitBeyond4GiBIsSaidToBeADevicesAtItsOwnAddress) {
   int control[2];
   ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
