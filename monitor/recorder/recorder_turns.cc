@@ -22,6 +22,8 @@ void Recorder::begin_at_rest() {
   seen_.control.take();
   seen_.code.jump();
   waits_ = seen_.cpu.number != 0 && state.segment[1].base == kResetBase && state.ip == kResetIp;
+  // Its state does not say that it waits.
+  if (waits_) seen_.cpu.sink.event(RecordType::init, 0, 0);
 }
 
 /// Whether the instruction in flight is about to go on, or to begin anew: the next iteration of a

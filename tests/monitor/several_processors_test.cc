@@ -253,7 +253,9 @@ TEST_F(TurnRecorder, IsStartedAtTheVectorThatCsHas) {
   registers_.state_.segment[1] = {0xf000, 0xffff0000, 0xffff, 0x9b00};
   recorder.begin_at_rest();
   EXPECT_TRUE(recorder.waits());
-  (void)seen();
+  const auto beginning = seen();
+  ASSERT_FALSE(beginning.empty());
+  EXPECT_EQ(beginning.back().type, static_cast<int>(RecordType::init)) << "it waits for a SIPI";
   registers_.state_.ip = 0;
   registers_.state_.segment[1] = {0x9800, 0x98000, 0xffff, 0x9b00};
   Insn first = insn(0x98000, {0x90});
