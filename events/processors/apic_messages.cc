@@ -22,10 +22,10 @@ bool need_not_be_shown(const ApicMessage& m) {
 std::uint32_t kept_bits(std::uint32_t offset) {
   constexpr std::uint32_t kHighest = 0xff000000;
   switch (offset) {
-    case 0x20:
     case 0xd0:
     case kApicCommandHigh:
       return kHighest;
+    case 0x20:
     case 0x30:
     case 0x380:
       return ~std::uint32_t{0};
@@ -69,7 +69,7 @@ std::optional<BusNote> ApicMessages::wrote(std::uint8_t processor, const BusTran
   if (at == kSpurious) its.enabled = (value & kEnabled) != 0;
   if (at == kTimer) its.timer = static_cast<std::uint8_t>(value);
   if (at >= kTimer && at <= kLastLocal) its.local.set(static_cast<std::uint8_t>(value));
-  if (at == kApicCommand) its.commands.push_back({value, its.destination, its.transactions});
+  if (at == kApicCommand) its.commands.push_back({value, its.destination, its.transactions, t});
   // Who writes registers here does not write them as MSRs.
   return std::exchange(its.unasked, std::nullopt);
 }
@@ -157,7 +157,7 @@ std::string ApicMessages::taken(std::uint8_t processor, std::uint8_t vector) {
   return wrong;
 }
 
-std::string ApicMessages::unsent() const {
+std::optional<ApicMessages::Asked> ApicMessages::unsent() const {
   // A message takes a while on its own bus.
   constexpr std::uint64_t kLong = 64;
   for (std::size_t p = 0; p < processors_.size(); ++p) {
@@ -166,11 +166,10 @@ std::string ApicMessages::unsent() const {
       expected.destination = command.destination.value_or(0);
       if (need_not_be_shown(expected)) continue;
       if (processors_[p].transactions - command.transactions < kLong) break;
-      return "processor " + std::to_string(p) +
-             " wrote its command register, and the APIC bus shows no message: " + expected.text();
+      return Asked{static_cast<std::uint8_t>(p), command.write, expected.text()};
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace citcat

@@ -29,8 +29,15 @@ class ApicMessages {
   std::string sent(const BusNote& note);
   /// A processor takes an interrupt from its local APIC. Those of an 8259 are none of these.
   std::string taken(std::uint8_t processor, std::uint8_t vector);
-  /// At the end: what command registers asked for, long before their processors' last transactions.
-  std::string unsent() const;
+  /// A write of a command register.
+  struct Asked {
+    std::uint8_t processor = 0;
+    BusTransaction write;
+    std::string message;  ///< that it asks for
+  };
+  /// At the end: the first one of which the bus shows no message, long before its processor's last
+  /// transaction.
+  std::optional<Asked> unsent() const;
 
   /// A processor writes a register of its local APIC. Returns a message that it showed before that,
   /// and did not ask for.
@@ -52,6 +59,7 @@ class ApicMessages {
     std::uint32_t low = 0;
     std::optional<std::uint8_t> destination;
     std::uint64_t transactions = 0;  ///< of its processor until then
+    BusTransaction write;
   };
   struct Processor {
     std::deque<Command> commands;    ///< of which the bus has shown no message yet

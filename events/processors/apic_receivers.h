@@ -28,6 +28,11 @@ struct ApicMessage {
   /// upper half.
   static ApicMessage of_command(std::uint32_t low);
 
+  /// As the constructor takes it.
+  std::uint64_t data() const {
+    return vector | std::uint64_t{mode} << 8 | std::uint64_t{destination} << 16 |
+           std::uint64_t{details} << 24;
+  }
   bool is_logical() const { return (details & 1) != 0; }
   bool is_level() const { return (details & 2) != 0; }
   std::uint8_t shorthand() const { return details >> 4 & 3; }

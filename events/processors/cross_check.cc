@@ -291,10 +291,13 @@ void CrossCheck::check_count(const SharedEvent& event) {
 
 void CrossCheck::finish() {
   for (std::size_t i = 0; i < pending_.size(); ++i) settle(static_cast<std::uint8_t>(i));
-  SharedEvent end;
-  end.t.index = kNoTransaction;
-  const std::string unsent = messages_.unsent();
-  if (!unsent.empty()) contradict(end, unsent, "", "no message");
+  const std::optional<ApicMessages::Asked> unsent = messages_.unsent();
+  if (!unsent) return;
+  SharedEvent write;
+  write.processor = unsent->processor;
+  write.t = unsent->write;
+  contradict(write, "a command register is written, and the APIC bus shows no message",
+             unsent->message, "no message");
 }
 
 CrossCheckResult check_shared_bus(SharedBus& bus, CrossCheck& check) {

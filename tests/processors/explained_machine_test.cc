@@ -252,6 +252,36 @@ TEST_F(ExplainedMachine, AnInterruptThatTheCaptureLacksIsFoundByItsProcessor) {
               ::testing::HasSubstr("instruction " + std::to_string(dropped.icount)));
 }
 
+/// A message between processors that the capture lacks, or has otherwise, or twice.
+TEST_F(ExplainedMachine, AMessageIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::uint8_t kMessage = 17;
+  const std::vector<MonitorRecord> whole = data().records('C');
+  // Not the first ones, which start the other processor.
+  constexpr std::size_t kBegin = 25'000;
+  const auto sent = std::find_if(whole.begin() + kBegin, whole.end(), [](const MonitorRecord& r) {
+    return r.type == kMessage && r.burst >> 4 < 2;
+  });
+  ASSERT_NE(sent, whole.end());
+  const auto at = sent - whole.begin();
+  for (const char* const name : {"missing_message", "wrong_message", "extra_message"}) {
+    SCOPED_TRACE(name);
+    std::vector<MonitorRecord> all = whole;
+    const std::string kind = name;
+    if (kind == "missing_message") all.erase(all.begin() + at);
+    if (kind == "wrong_message") all[static_cast<std::size_t>(at)].data[0] ^= 4;
+    if (kind == "extra_message") all.insert(all.begin() + at, *sent);
+    import_damaged(all);
+    const Json cause = first_cause(explained());
+    EXPECT_EQ(cause.value("cause", ""), kind) << cause.dump(1);
+    EXPECT_EQ(cause.value("processor", 9), sent->burst >> 4);
+    if (kind != "extra_message") {
+      EXPECT_LE(cause.value("instruction", std::uint64_t{0}), sent->icount);
+    }
+    EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  }
+}
+
 /// The last invalidation of the sample: the line never leaves the cache, and nobody asks for it.
 TEST_F(ExplainedMachine, AStoreToASharedLineThatNothingShowsAgainIsNamed) {
   constexpr std::size_t kLastInvalidation = 3567;

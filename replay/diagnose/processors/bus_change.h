@@ -27,6 +27,7 @@ struct BusChange {
     add,   ///< `note` came right after `what`
     turn,  ///< `flags` of `what` were the other way round
     line,  ///< `what` was of the line of `note`
+    data,  ///< `what` had the data of `note`
   };
   Kind kind = Kind::give;
   BusPlace what;

@@ -54,6 +54,9 @@ class ChangedBus {
       case BusChange::Kind::line:
         if (meant && event.note) event.note->address = change_.note.address;
         break;
+      case BusChange::Kind::data:
+        if (meant && event.note) event.note->data = change_.note.data;
+        break;
       case BusChange::Kind::add:
         break;
     }

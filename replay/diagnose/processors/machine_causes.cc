@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "events/processors/apic_receivers.h"
 #include "events/processors/bus_flags.h"
 #include "events/startup_event.h"
 #include "replay/diagnose/processors/replayed_accesses.h"
@@ -51,6 +52,7 @@ class MachineCauses {
 
   std::vector<MachineCause> find() {
     held_anywhere();
+    messages();
     for (std::size_t i = 0; i < near_.events.size(); ++i) {
       given(near_.events, i);
       of_another_line(i);
@@ -102,6 +104,8 @@ class MachineCauses {
   void held_anywhere();
   void hold(const ShownEvent& its, const ShownEvent& behind, double price);
   void invalidated(std::size_t i);
+  void messages();
+  void message_of(const ShownEvent& write, const ApicMessage& asked);
   void add(MachineCause cause, std::uint64_t clock);
 
   const std::vector<RecordingFile>& files_;
@@ -168,7 +172,7 @@ void MachineCauses::add(MachineCause cause, std::uint64_t clock) {
       static_cast<int>(cause.kind), unsigned{cause.change.what.processor}, cause.change.what.index,
       cause.change.what.is_note, unsigned{cause.change.to},
       cause.change.position.value_or(Position{}).instruction ^ cause.change.behind.index ^
-          cause.change.note.address.value ^ cause.change.flags);
+          cause.change.note.address.value ^ cause.change.note.data ^ cause.change.flags);
   if (!told_.insert(key).second) return;
   cause.price += 0.001 * static_cast<double>(std::min<std::uint64_t>(distance(clock), 500));
   found_.push_back(std::move(cause));
@@ -431,6 +435,75 @@ void MachineCauses::invalidated(std::size_t i) {
   }
 }
 
+/// Messages of the APIC bus are what command registers (ICR) ask for.
+void MachineCauses::messages() {
+  if (!trouble_.is_contradiction) return;
+  std::map<std::uint8_t, std::uint8_t> destinations;  // in their upper halves, by processor
+  for (const ShownEvent& its : near_.events) {
+    const BusTransaction& t = its.event.t;
+    if (its.event.note || t.op != BusOp::data_write) continue;
+    if (t.address == PhysAddr{kApicRegisters + kApicCommandHigh})
+      destinations[its.event.processor] = static_cast<std::uint8_t>(t.value() >> 24);
+    if (t.address != PhysAddr{kApicRegisters + kApicCommand}) continue;
+    ApicMessage asked = ApicMessage::of_command(t.value());
+    asked.destination = destinations[its.event.processor];
+    message_of(its, asked);
+  }
+  for (const ShownEvent& its : near_.events) {
+    if (!its.event.note || its.event.note->kind != BusNote::Kind::message) continue;
+    MachineCause cause;
+    cause.kind = MachineCauseKind::extra_message;
+    cause.change.kind = BusChange::Kind::drop;
+    cause.change.what = its.place;
+    cause.processor = its.event.processor;
+    cause.text =
+        fmt::format("processor {} did not send the message at clock {}: {}", its.event.processor,
+                    its.clock, ApicMessage(its.event.note->data).text());
+    cause.price = is_trouble(its) ? 0.97 : 2;
+    add(std::move(cause), its.clock);
+  }
+}
+
+/// The message that follows this write of a command register is missing, or is another one.
+void MachineCauses::message_of(const ShownEvent& write, const ApicMessage& asked) {
+  const BusTransaction& t = write.event.t;
+  MachineCause cause;
+  cause.processor = write.event.processor;
+  cause.transaction = t.index;
+  cause.address = t.address;
+  if (t.has(kPositionKnown)) cause.position = t.position;
+  BusNote& note = cause.change.note;
+  note.kind = BusNote::Kind::message;
+  note.processor = write.event.processor;
+  note.size = 4;
+  note.data = asked.data();
+  cause.kind = MachineCauseKind::missing_message;
+  cause.change.kind = BusChange::Kind::add;
+  cause.change.what = write.place;
+  cause.text = fmt::format(
+      "processor {} sent a message by its transaction {}{}, which the capture lacks: {}",
+      write.event.processor, t.index, at(t), asked.text());
+  // Before another message that was captured as a later one: of that one the end of the bus may
+  // lack what shows that it is missing.
+  cause.price = 0.4;
+  add(cause, write.clock);
+  cause.kind = MachineCauseKind::wrong_message;
+  cause.change.kind = BusChange::Kind::data;
+  for (const ShownEvent& its : near_.events) {
+    const bool may_be = its.event.note && its.event.note->kind == BusNote::Kind::message &&
+                        its.event.processor == write.event.processor && its.clock >= write.clock;
+    if (!may_be || its.event.note->data == note.data) continue;
+    cause.change.what = its.place;
+    cause.text = fmt::format(
+        "the message of processor {} at clock {} was the one that its transaction {}{} asks for "
+        "({}), and was captured otherwise ({})",
+        write.event.processor, its.clock, t.index, at(t), asked.text(),
+        ApicMessage(its.event.note->data).text());
+    cause.price = is_trouble(its) ? 0.95 : 1;
+    return add(cause, its.clock);
+  }
+}
+
 }  // namespace
 
 std::string_view machine_cause_name(MachineCauseKind kind) {
@@ -447,6 +520,12 @@ std::string_view machine_cause_name(MachineCauseKind kind) {
       return "wrong_line";
     case MachineCauseKind::wrong_fill:
       return "wrong_fill";
+    case MachineCauseKind::missing_message:
+      return "missing_message";
+    case MachineCauseKind::extra_message:
+      return "extra_message";
+    case MachineCauseKind::wrong_message:
+      return "wrong_message";
   }
   return "";
 }

@@ -20,6 +20,9 @@ enum class MachineCauseKind : std::uint8_t {
   wrong_order,           ///< two things came the other way round
   wrong_line,            ///< an invalidation was of another line
   wrong_fill,            ///< a line came otherwise: shared or not (HIT#), for a store or not
+  missing_message,       ///< the capture lacks a message of the APIC bus that a processor asked for
+  extra_message,         ///< it has one that was none
+  wrong_message,         ///< it has another one than the processor asked for
 };
 /// As in JSON, e.g. "wrong_processor".
 std::string_view machine_cause_name(MachineCauseKind kind);
