@@ -77,12 +77,14 @@ const std::vector<StackLevel>& Debuggee::stack_levels(const DebugTarget::Interru
     const auto add_entered = [&] {
       levels_.back().called = entered->at;
       levels_.back().is_interrupt = true;
+      levels_.back().interrupted = entered->stack;
       levels_.push_back({.at = entered->from});
       ++entered;
     };
     for (const OpenCall& call : nest.calls) {
       while (entered != nest.entered.rend() && call.at < entered->at) add_entered();
-      levels_.back().slot = call.slot;
+      levels_.back().slot = ReturnSlot{call.slot, call.slot_bytes,
+                                       LinearAddr{call.return_to.value - call.return_offset}};
       levels_.back().space = call.space;
       levels_.back().returns = call.return_to;
       levels_.back().called = call.at;

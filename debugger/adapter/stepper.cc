@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "events/machine/cpu_place.h"
+
 namespace citcat::dap {
 namespace {
 
@@ -57,12 +59,28 @@ bool has_moved(const MoveEnd& end) { return end.why == MoveEnd::Why::moved; }
 
 }  // namespace
 
-MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, const StackPlace& stack) {
+MoveEnd Stepper::run_to(std::vector<LinearAddr> addresses, const StackPlace& stack,
+                        const std::optional<ReturnSlot>& slot) {
   // Breakpoints of the client's are of the other kind.
-  for (const LinearAddr a : addresses) target_.insert(StopKind::software_breakpoint, a, 1);
+  const auto insert = [&](bool in) {
+    for (const LinearAddr a : addresses) {
+      in ? target_.insert(StopKind::software_breakpoint, a, 1)
+         : target_.remove(StopKind::software_breakpoint, a, 1);
+    }
+  };
+  insert(true);
+  if (slot) target_.insert(StopKind::write_watchpoint, slot->at, slot->bytes);
   MoveEnd end;
   for (;;) {
     end = target_.go_on(interrupt_);
+    const bool stores = slot && end.why == MoveEnd::Why::watchpoint && end.watched == slot->at;
+    if (stores) {
+      insert(false);
+      const bool returned = has_returned(*slot, addresses, stack);
+      insert(true);
+      if (!returned) continue;
+      end.why = MoveEnd::Why::moved;
+    }
     if (end.why != MoveEnd::Why::breakpoint) break;
     const bool there =
         std::find(addresses.begin(), addresses.end(), debuggee_.pc()) != addresses.end();
@@ -72,8 +90,28 @@ MoveEnd Stepper::run_to(const std::vector<LinearAddr>& addresses, const StackPla
     }
     if (!there || end.kind != StopKind::software_breakpoint) break;
   }
-  for (const LinearAddr a : addresses) target_.remove(StopKind::software_breakpoint, a, 1);
+  insert(false);
+  if (slot) target_.remove(StopKind::write_watchpoint, slot->at, slot->bytes);
   return end;
+}
+
+/// What is pushed there has the stack pointer above it before; but for the frame of an interrupt,
+/// which says nothing.
+bool Stepper::has_returned(const ReturnSlot& slot, std::vector<LinearAddr>& addresses,
+                           const StackPlace& stack) {
+  ReplayTimeline& timeline = target_.timeline();
+  const Moment behind = timeline.moment();
+  const auto offset = number_at(target_.machine(), slot.at, slot.bytes);
+  const std::size_t mark = timeline.mark();
+  timeline.step_back();
+  const StackPlace before = debuggee_.stack_place();
+  const bool delivers = timeline.moment().deliveries != behind.deliveries;
+  timeline.return_to(mark);
+  timeline.forget(mark);
+  if (delivers || !offset) return false;
+  if (slot.at < before.top && has_come_back(before, {before.space, slot.at})) return true;
+  addresses = {target_.address(slot.base.value + *offset)};
+  return debuggee_.pc() == addresses.front() && has_come_back(debuggee_.stack_place(), stack);
 }
 
 /// One instruction, all iterations of a REP; an interrupt that comes is gone through.
@@ -88,6 +126,21 @@ MoveEnd Stepper::into_instruction() {
   return delivered ? run_to({next, from}, stack) : end;
 }
 
+/// Where the call at `from`, which has just been made, has stored its return address: an offset in
+/// the code segment that the address `from` is in, too.
+std::optional<ReturnSlot> Stepper::slot_of_call(const DecodedInstruction& call, LinearAddr from) {
+  if (call.kind != InstructionClass::call) return std::nullopt;
+  const LinearAddr top = debuggee_.stack();
+  const unsigned bytes = call.bits64 ? 8 : call.operand_bytes;
+  const auto offset = number_at(target_.machine(), top, bytes);
+  const std::uint64_t mask = bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
+  const CpuState cpu = target_.machine().save();
+  const std::uint64_t base = is_in_64_bit_mode(cpu) ? 0 : cpu.segment[kCs].base;
+  const std::uint64_t behind = from.value + call.length - base;
+  if (!offset || *offset != (behind & mask)) return std::nullopt;
+  return ReturnSlot{top, bytes, LinearAddr{base}};
+}
+
 MoveEnd Stepper::over_instruction() {
   const LinearAddr from = debuggee_.pc();
   const StackPlace stack = debuggee_.stack_place();
@@ -96,7 +149,7 @@ MoveEnd Stepper::over_instruction() {
   const MoveEnd end = target_.step();
   const LinearAddr next = target_.address(from.value + info.length);
   if (!has_moved(end) || debuggee_.pc() == next) return end;
-  return run_to({next}, stack);
+  return run_to({next}, stack, slot_of_call(info, from));
 }
 
 /// Moves until another line begins, or what had lines is left.
@@ -138,7 +191,7 @@ MoveEnd Stepper::into(Unit unit) {
     // A procedure without source lines is run to its end.
     const bool called = info.length != 0 && is_call(info.kind);
     if (!has_moved(end) || !called || place()) return end;
-    return run_to({target_.address(from.value + info.length)}, stack);
+    return run_to({target_.address(from.value + info.length)}, stack, slot_of_call(info, from));
   });
 }
 
@@ -146,14 +199,15 @@ MoveEnd Stepper::out() {
   const std::vector<StackLevel>& levels = debuggee_.stack_levels(interrupt_);
   const StackLevel& level = levels.front();
   if (level.returns && level.slot) {
-    return run_to({*level.returns}, {level.space, LinearAddr{level.slot->value + 1}});
+    const LinearAddr above{level.slot->at.value + 1};
+    return run_to({*level.returns}, {level.space, above}, level.slot);
   }
   if (level.is_interrupt && levels.size() > 1) {
     const LinearAddr from = levels[1].at;
     const DecodedInstruction info = debuggee_.instruction_at(from);
     std::vector<LinearAddr> behind{from};
     if (info.length != 0) behind.push_back(target_.address(from.value + info.length));
-    return run_to(behind, debuggee_.stack_place());
+    return run_to(behind, level.interrupted);
   }
   return target_.go_on(interrupt_);
 }

@@ -28,11 +28,17 @@ class Stepper {
 
  private:
   MoveEnd over_instruction();
+  std::optional<ReturnSlot> slot_of_call(const DecodedInstruction& call, LinearAddr from);
   MoveEnd into_instruction();
   MoveEnd back_over_instruction();
   MoveEnd back_to_call(LinearAddr behind, LinearAddr stack);
-  /// Goes on to one of the addresses with the stack pointer at `stack` or a little above.
-  MoveEnd run_to(const std::vector<LinearAddr>& addresses, const StackPlace& stack);
+  /// Goes on to one of the addresses with the stack pointer at `stack` or a little above. Whatever
+  /// is stored to `slot` changes where the procedure returns to, or shows that it has.
+  MoveEnd run_to(std::vector<LinearAddr> addresses, const StackPlace& stack,
+                 const std::optional<ReturnSlot>& slot = {});
+  /// The end of such a move, if what was stored to the slot just now is one.
+  bool has_returned(const ReturnSlot& slot, std::vector<LinearAddr>& addresses,
+                    const StackPlace& stack);
   template <class Move>
   MoveEnd by_lines(Move&& move);
   std::optional<SourcePlace> place() const { return debuggee_.lines().find(debuggee_.pc()); }

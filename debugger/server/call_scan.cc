@@ -163,7 +163,10 @@ void CallScan::stack_loaded(const ExecutedBlock& block, std::uint32_t i) {
 void CallScan::instruction(const ExecutedInstruction& e, Position now) {
   arrive(e.linear);
   nest_.instruction(e, now);
-  if (const auto how = load_of_stack(*e.info)) stacks_.leave(*how, std::nullopt);
+  const auto how = load_of_stack(*e.info);
+  if (how) stacks_.leave(*how, std::nullopt);
+  // What is before calls in the list of kinds neither calls nor returns, nor leaves its stack.
+  if (how || e.info->kind >= InstructionClass::call) ++changes_;
   look_at(e, now);
   changed_level(e, now);
 }
@@ -244,6 +247,7 @@ void CallScan::interrupt_returned(const ExecutedInstruction& iret) {
 
 void CallScan::delivered(const DeliveredEvent& event, Position now) {
   nest_.delivered(event, now);
+  ++changes_;
   // A call that leads to where nothing can run was one of that place.
   arrive(machine_.next_linear());
   const LinearAddr top = stack_pointer(machine_), frame = nest_.last_frame();

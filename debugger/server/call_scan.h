@@ -28,6 +28,9 @@ class CallScan final : public Observer {
 
   /// The calls and interrupts that are open at the machine's position.
   OpenNest open() const;
+  /// Grows with whatever open() may say something else after, but for what memory and the stack
+  /// pointer tell. Only of a run that is told instruction by instruction.
+  std::uint64_t changes() const { return changes_; }
 
   Interest interest() const override { return {.code = Detail::blocks}; }
   void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
@@ -50,14 +53,9 @@ class CallScan final : public Observer {
   InterruptNest nest_;
   OpenStacks stacks_;
   std::optional<Position> arrives_;  ///< the call made last, which has not reached its target
+  std::uint64_t changes_ = 0;
 };
 
-/// Where the stack pointer is.
-struct StackPlace {
-  /// CR3 of a program of level 3, or OpenStacks::kSupervisor.
-  AddressSpaceId space = 0;
-  LinearAddr top;
-};
 StackPlace stack_place(const Machine& machine);
 /// The stack pointer is back at `there`, but for what a procedure takes from the stack when it
 /// returns, on the same stack.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "debugger/server/call_scan.h"
 #include "events/machine/cpu_place.h"
 #include "replay/machine/code_place.h"
 
@@ -170,6 +171,7 @@ void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
   entered_ = entered();
   const CpuState cpu = machine_.save();
   Entered entered{event, now, machine_.engine().address_space(), frame_of(event)};
+  entered.stack = stack_place(machine_);
   if ((cpu.cr0 & 1) == 0) entered.real_stack = cpu.segment[kSs].base;
   entered.from = is_in_64_bit_mode(cpu)
                      ? LinearAddr{event.eip}
@@ -191,6 +193,7 @@ void InterruptNest::called(const ExecutedInstruction& e, Position now) {
   entered.frame = LinearAddr{whole_gpr(machine_.engine(), kEsp)};
   entered.from = e.linear;
   entered.call = e.info->kind;
+  entered.stack = stack_place(machine_);
   // Whoever called with this stack before does not come back.
   called_back(entered.frame.value);
   entered_.push_back(entered);

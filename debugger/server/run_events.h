@@ -9,10 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "events/machine/address_space.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 
 namespace citcat {
+
+/// Where the stack pointer is.
+struct StackPlace {
+  /// CR3 of a program of level 3, or OpenStacks::kSupervisor.
+  AddressSpaceId space = 0;
+  LinearAddr top;
+};
 
 /// "interrupt 30h", "exception 0eh (page fault)", "SMI": kind, vector and its name.
 std::string event_name(const DeliveredEvent& event);
@@ -56,6 +64,7 @@ class InterruptNest final : public Observer {
     /// The instruction that was interrupted, that faulted, or that called.
     LinearAddr from = {};
     InstructionClass call = InstructionClass::plain;  ///< SYSENTER or SYSCALL
+    StackPlace stack = {};                            ///< of what was interrupted, or called
   };
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;

@@ -162,8 +162,6 @@ def main():
         debugger = Debugger(arguments.program, arguments.recording)
         found, checked = [], 0
         begin, end = run.get("held", (run["from"], run["to"]))
-        # At the very beginning the debugger is behind what is delivered there.
-        begin += begin == 0
         while checked < arguments.moments:
             # Neighbours, so that one trace serves several.
             middle = random.randrange(begin, end)

@@ -82,7 +82,6 @@ Json about(const ExportedRun& what) {
   run["to"] = all.to;
   run["known_to"] = all.to;
   run["complete"] = true;
-  run["has"]["evidence"] = false;
   add_found(what, run);
   // Where there are more calls than a page has room for, it has those that one can go to.
   Json calls = view.answer("syscalls", bounds(all, "limit", kCallsAsked));

@@ -19,6 +19,9 @@ namespace {
 
 /// Values of one step that foresee others, at most.
 constexpr std::size_t kMostValues = 6;
+/// Bytes of what another bus master wrote, as an answer to `events` has them at most.
+constexpr std::uint32_t kMostOutside = 255;
+constexpr unsigned kPageBits = 12;
 /// Numbers of more bytes are as they are.
 constexpr std::uint32_t kNumberBytes = 8;
 
@@ -37,6 +40,10 @@ bool has_linear(const StepAccess& access) {
   return access.kind == AccessKind::data && !access.outside;
 }
 
+std::uint64_t whole_cr3(const CpuState& state) {
+  return state.cr3 | (state.long_mode ? std::uint64_t{state.long_mode->cr3_high} << 32 : 0);
+}
+
 std::vector<StepAccess> kept_accesses(const RecordedStep& step) {
   std::vector<StepAccess> kept;
   std::copy_if(step.accesses.begin(), step.accesses.end(), std::back_inserter(kept), is_kept);
@@ -49,7 +56,6 @@ std::vector<StepAccess> kept_accesses(const RecordedStep& step) {
 struct ExportedStretch::Shape {
   std::size_t number = 0;
   LinearAddr linear;
-  FrameNumber frame = 0;  ///< in which it begins
   std::vector<std::uint8_t> code;
   std::string text, place;
   std::uint8_t bits = 32;
@@ -95,6 +101,7 @@ class ExportedStretch::Steps final : public StepSink {
   explicit Steps(ExportedStretch& stretch) : stretch_(stretch) {}
   void begins(const Moment& moment, const CpuState& state) override {
     stretch_.begin_at(moment, state);
+    stretch_.calls_.begin();
   }
   void step(const RecordedStep& step) override { stretch_.take_step(step); }
   void ends(const Moment& /*moment*/) override {
@@ -108,7 +115,7 @@ class ExportedStretch::Steps final : public StepSink {
   ExportedStretch& stretch_;
 };
 
-ExportedStretch::ExportedStretch(RunView& view) : view_(view) {
+ExportedStretch::ExportedStretch(RunView& view) : view_(view), calls_(view) {
   const RegisterTable& table = view.registers();
   for (std::size_t i = 0; i < table.count(); ++i) {
     if (table.group(i) == RegisterTable::Group::general) numbers_in_table_.push_back(i);
@@ -120,8 +127,11 @@ ExportedStretch::~ExportedStretch() = default;
 bool ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
   Steps steps(*this);
   // However long that takes: a page that ends early would say that the run does.
-  const bool whole = view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, steps,
-                                  view_.options().interrupted);
+  const ReplayTimeline::Interrupt& interrupt = view_.options().interrupted;
+  const WantedMoment begin{{from, 0}, std::nullopt};
+  view_.go_to(begin);
+  const bool whole = view_.look_back(calls_.scan(), ExportedCalls::kReach, interrupt) &&
+                     view_.record(begin, {0, {to, 0}}, steps, interrupt, &calls_.scan());
   if (whole) {
     for (const auto& shape : shapes_) choose(*shape);
     write_steps();
@@ -196,8 +206,8 @@ ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step,
       step.after.position.instruction - step.before.position.instruction;
   const std::uint64_t deliveries = step.after.deliveries - step.before.deliveries;
   const bool iterates = instructions == 0 && step.after.position.iteration != 0;
-  ShapeKey key{step.linear.value, step.physical.page(), step.bits, step.completed,
-               instructions,      deliveries,           iterates,  step.events.size()};
+  ShapeKey key{step.linear.value, step.bits, step.completed,    instructions,
+               deliveries,        iterates,  step.events.size()};
   for (unsigned i = 0; i < step.length; i += 8) {
     key.push_back(number_of(std::span(step.code).subspan(i, std::min(8u, 15u - i))));
   }
@@ -211,7 +221,6 @@ ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step,
   auto shape = std::make_unique<Shape>();
   shape->number = shapes_.size();
   shape->linear = step.linear;
-  shape->frame = step.physical.page();
   shape->code.assign(step.code.begin(), step.code.begin() + step.length);
   shape->bits = step.bits;
   shape->text = step.length == 0 ? code_at(view_, step.linear).text
@@ -279,12 +288,65 @@ void ExportedStretch::take_access(const StepAccess& access, const RecordedStep& 
 
 void ExportedStretch::take_events(const RecordedStep& step) {
   for (const StepEvent& event : step.events) {
-    Json json = {steps_, event_text(event)};
+    Json json = {steps_, event_text(event), event.at.instruction};
     if (event.kind == StepEvent::Kind::delivered) {
-      json.push_back(static_cast<unsigned>(event.delivery.kind));
-      json.push_back(event.delivery.vector);
+      constexpr unsigned kPageFault = 14;
+      const DeliveredEvent& delivery = event.delivery;
+      json.push_back(static_cast<unsigned>(delivery.kind));
+      json.push_back(delivery.vector);
+      if (delivery.kind == DeliveredEvent::Kind::exception && delivery.vector == kPageFault) {
+        json.push_back(linear_text(view_, LinearAddr{delivery.cr2}));
+      }
     }
     events_.push_back(std::move(json));
+  }
+  for (const OutsideWrite& write : step.outside) {
+    outside_.push_back({steps_, write.at.instruction, physical_text(view_, write.physical),
+                        std::min(write.size, kMostOutside)});
+  }
+}
+
+/// Notes where the page lies by whatever page tables are in use within the stretch: those of
+/// programs and kernels may differ in the upper half of the addresses, too.
+void ExportedStretch::take_table(LinearAddr at) {
+  constexpr std::uint32_t kPaging = 1u << 31;
+  if ((state_.cr0 & kPaging) == 0) return;
+  const std::uint64_t root = whole_cr3(state_);
+  const auto page = std::pair(root, at.page());
+  if (page == last_walked_) return;
+  last_walked_ = page;
+  if (!walked_.insert(page).second) return;
+  walk(root, at);
+  if (roots_.insert(root).second) {
+    for (const LinearAddr upper : upper_pages_) walk(root, upper);
+  }
+  if (at.value >> 63 == 0 || !upper_pages_.insert(at.page_begin()).second) return;
+  for (const std::uint64_t other : roots_) walk(other, at);
+}
+
+/// The frames that the page's tables lie in (Intel SDM vol. 3, 4.3 to 4.5): who has them can tell
+/// at any moment where the page lies.
+void ExportedStretch::walk(std::uint64_t root, LinearAddr at) {
+  constexpr std::uint32_t kPae = 1u << 5;
+  constexpr std::uint64_t kPresent = 1, kLarge = 0x80, kAddress = 0x000ffffffffff000;
+  const bool is_wide = is_in_long_mode(state_), is_pae = (state_.cr4 & kPae) != 0;
+  const unsigned bytes = is_wide || is_pae ? 8 : 4, index_bits = bytes == 8 ? 9 : 10;
+  const Memory& memory = view_.machine().memory();
+  std::uint64_t table = root & (is_wide ? kAddress : is_pae ? 0xffffffe0 : 0xfffff000);
+  unsigned shift = kPageBits + index_bits * (is_wide ? 4 : is_pae ? 3 : 2);
+  for (bool is_root = true; shift > kPageBits; is_root = false) {
+    shift -= index_bits;
+    const bool is_pointer = is_pae && !is_wide && is_root;
+    const std::uint64_t index = at.value >> shift & ((1u << (is_pointer ? 2 : index_bits)) - 1);
+    const PhysAddr entry_at{table + bytes * index};
+    frames_.insert(entry_at.page());
+    std::uint64_t entry = 0;
+    for (unsigned i = bytes; i-- > 0;) {
+      entry = entry << 8 | memory.defined_byte(entry_at.plus32(i)).value_or(0);
+    }
+    const bool may_be_large = !is_root || bytes == 4;
+    if ((entry & kPresent) == 0 || (may_be_large && (entry & kLarge) != 0)) return;
+    table = entry & kAddress;
   }
 }
 
@@ -292,10 +354,15 @@ void ExportedStretch::take_step(const RecordedStep& step) {
   const std::vector<StepAccess> accesses = kept_accesses(step);
   Shape& shape = shape_of(step, accesses);
   frames_.insert(step.physical.page());
+  take_table(step.linear);
   take_path(shape);
   take_events(step);
   Values values;
   for (const StepAccess& access : accesses) take_access(access, step, values);
+  for (const StepAccess& access : step.accesses) {
+    if (access.kind == AccessKind::walk) frames_.insert(access.physical.page());
+    if (has_linear(access)) take_table(access.linear);
+  }
   for (const StepPort& port : step.ports) {
     values.ports.insert(values.ports.end(), {port.port, port.value});
   }
@@ -307,6 +374,7 @@ void ExportedStretch::take_step(const RecordedStep& step) {
   });
   keep_waiting(shape, values);
   put(shape, values, false);
+  calls_.take(step, steps_);
   state_ = *step.state_after;
   end_ = step.after;
   ++steps_;
@@ -439,8 +507,7 @@ Json ExportedStretch::shape_json(const Shape& shape) const {
           shape.kind,
           std::move(accesses),
           std::move(ports),
-          std::move(registers),
-          shape.frame};
+          std::move(registers)};
 }
 
 Json ExportedStretch::description() const {
@@ -457,6 +524,8 @@ Json ExportedStretch::description() const {
           {"inputs", std::move(inputs)},
           {"frames", frames_.size()},
           {"events", events_},
+          {"outside", outside_},
+          {"calls", {{"reach", ExportedCalls::kReach}, {"lines", calls_.lines()}}},
           {"shapes", std::move(shapes)}};
 }
 
@@ -469,6 +538,7 @@ std::vector<std::uint8_t> ExportedStretch::columns() const {
   add(path_.view());
   add(bytes_.view());
   add(memory_.view());
+  add(calls_.column());
   for (const auto& shape : shapes_) {
     for (std::size_t i = 0; i < shape->accesses.size(); ++i) {
       const Shape::AccessColumns& c = shape->access_columns[i];

@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/io/byte_writer.h"
 #include "view/exported/column.h"
+#include "view/exported/exported_calls.h"
 #include "view/model/run_view.h"
 
 namespace citcat::view {
@@ -44,6 +46,8 @@ class ExportedStretch {
   void take_path(Shape& shape);
   void take_access(const StepAccess& access, const RecordedStep& step, Values& values);
   void take_events(const RecordedStep& step);
+  void take_table(LinearAddr at);
+  void walk(std::uint64_t root, LinearAddr at);
   void put(Shape& shape, const Values& values, bool writes);
   void keep_waiting(Shape& shape, const Values& values);
   void write_steps();
@@ -58,10 +62,17 @@ class ExportedStretch {
   ByteWriter path_, bytes_, memory_;
   ByteWriter waiting_;  ///< the steps, until they are written
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
-  nlohmann::ordered_json registers_;              ///< at the beginning
+  nlohmann::ordered_json outside_ = nlohmann::ordered_json::array();  ///< other masters' writes
+  nlohmann::ordered_json registers_;                                  ///< at the beginning
   nlohmann::ordered_json end_line_;               ///< what is next behind the last step
   std::map<std::uint64_t, std::uint64_t> pages_;  ///< frame of each linear page, as met last
-  std::vector<std::size_t> numbers_in_table_;     ///< of the registers that foresee others
+  ExportedCalls calls_;
+  /// Pages whose tables are in frames_: CR3 and the page's number; and the one met last.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> walked_;
+  std::pair<std::uint64_t, std::uint64_t> last_walked_{~std::uint64_t{0}, 0};
+  std::set<std::uint64_t> roots_;              ///< all CR3
+  std::set<LinearAddr> upper_pages_;           ///< pages of the upper half of 64-bit addresses
+  std::vector<std::size_t> numbers_in_table_;  ///< of the registers that foresee others
   CpuState state_;
   std::vector<std::uint64_t> inputs_;
   std::size_t beginning_ = 0;                                ///< mark of the timeline

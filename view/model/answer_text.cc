@@ -37,8 +37,7 @@ std::string value_text(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-CodeHere code_at(RunView& view, LinearAddr at) {
-  const Machine& machine = view.machine();
+CodeHere code_at(const Machine& machine, LinearAddr at) {
   const int bits = code_bits(machine.engine());
   CodeHere code;
   for (unsigned i = 0; i < kMaxInstructionBytes; ++i) {
@@ -54,14 +53,16 @@ CodeHere code_at(RunView& view, LinearAddr at) {
   mode.bits32 = bits == 32;
   mode.bits64 = bits == 64;
   mode.real_or_v86 = (cpu.cr0 & 1) == 0 || (cpu.eflags & kVirtual8086) != 0;
-  code.info = decode_instruction(code.bytes, mode, view.file().recording().initial.model);
+  code.info = decode_instruction(code.bytes, mode, machine.model());
   code.text = "not known";
-  if (code.info.length == 0) {
-    if (!code.bytes.empty()) code.text = "(bad)";
-    return code;
+  // UD2 and its like are none that the processor decodes, and have names all the same.
+  const std::size_t least = code.info.length != 0 ? code.info.length : 1;
+  for (std::size_t n = least; n <= code.bytes.size(); ++n) {
+    code.text = Disassembler(bits).text(std::span(code.bytes).first(n), at.value);
+    if (code.info.length == 0 && code.text == kBadCode) continue;
+    code.bytes.resize(n);
+    break;
   }
-  code.bytes.resize(code.info.length);
-  code.text = Disassembler(bits).text(code.bytes, at.value);
   return code;
 }
 
@@ -89,9 +90,8 @@ std::vector<std::string> step_events(RunView& view) {
   };
   const Moment at = view.timeline().moment();
   Events events(at);
-  Position to = view.timeline().step() ? view.timeline().position() : at.position;
-  // A fault leaves the count of instructions as it is.
-  if (to == at.position) ++to.instruction, to.iteration = 0;
+  view.timeline().step();
+  const Moment to = view.timeline().moment();
   view.go_to_last(at);
   view.record(WantedMoment{at.position, at.deliveries}, to, events, view.limit());
   return events.texts;

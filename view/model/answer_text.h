@@ -18,13 +18,16 @@ std::string physical_text(const RunView& view, PhysAddr at);
 /// Up to eight bytes as one number; more bytes one by one, in the order of addresses.
 std::string value_text(std::span<const std::uint8_t> bytes);
 std::string bytes_text(std::span<const std::uint8_t> bytes);
+/// The text of bytes that are no instruction.
+inline constexpr const char* kBadCode = "(bad)";
 /// The instruction that is at `at` at this moment.
 struct CodeHere {
   std::vector<std::uint8_t> bytes;  ///< empty if it is not known what lies there
   std::string text;                 ///< "not known" then
   DecodedInstruction info;
 };
-CodeHere code_at(RunView& view, LinearAddr at);
+CodeHere code_at(const Machine& machine, LinearAddr at);
+inline CodeHere code_at(const RunView& view, LinearAddr at) { return code_at(view.machine(), at); }
 /// Why an answer is missing, or a part of it.
 inline constexpr const char* kSearchTookTooLong = "the search took too long";
 /// "interrupt 30h", "halted": what a step ended with.

@@ -169,7 +169,7 @@ Json answer_code(RunView& view, const Query& query) {
   CodeWindow window(view, moment, static_cast<std::size_t>(before),
                     static_cast<std::size_t>(after));
   const bool whole = view.record(WantedMoment{{at - std::min(at, before), 0}, std::nullopt},
-                                 {at + after, 0}, window, view.limit());
+                                 {0, {at + after, 0}}, window, view.limit());
   Json json = here(view);
   if (!whole) json["why"] = kSearchTookTooLong;
   json["lines"] = Json::array();

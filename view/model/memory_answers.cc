@@ -123,7 +123,8 @@ Json answer_access(RunView& view, const Query& query) {
     return json;
   }
   const StopHit hit = *stop.hit;
-  if (!hit.outside) view.go_to_last(hit.at);
+  if (!wanted.back) timeline.step_back();  // it has gone on to after the access
+  view.settle_here();
   const Json place = here(view);
   json.update(place);
   json["by"] = who(hit);

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "events/machine/cpu_place.h"
 #include "formats/io/error.h"
 #include "view/model/answer_text.h"
+#include "view/model/nest_lines.h"
 
 namespace citcat::view {
 
@@ -39,18 +43,71 @@ Why why_of(const ReplayTimeline::Stop& stop, bool back) {
   return back ? kBeginning : kEnd;
 }
 
-/// Runs on to the instruction at `to`, with the stack pointer back where `there` says.
-Why run_until(RunView& view, LinearAddr to, const std::optional<StackPlace>& there) {
-  StopSet stops;
-  stops.code.push_back(to);
-  for (;;) {
-    const auto stop = view.timeline().run_to_stop(stops, view.limit());
-    const Why why = why_of(stop, false);
-    const bool returned = !there || has_come_back(stack_place(view.machine()), *there);
-    if (why != kMoved || returned) return why;
-    if (view.timed_out()) return kTooLong;
+/// Where a procedure's return address is, and the base of the code segment that it is an offset in.
+struct Slot {
+  LinearAddr at;
+  unsigned bytes = 4;
+  LinearAddr base = {};
+};
+
+/// A stretch of the run up to where a procedure, a handler or a REP has ended.
+class RunToEnd {
+ public:
+  /// It ends at one of `to`, with the stack pointer back at `there`.
+  RunToEnd(RunView& view, std::vector<LinearAddr> to, std::optional<StackPlace> there)
+      : view_(view), there_(there) {
+    std::sort(to.begin(), to.end());
+    stops_.code = std::move(to);
   }
-}
+  /// Whatever is stored to the slot changes where the procedure returns to, or shows that it has
+  /// returned elsewhere: so do thunks that jump by RET.
+  void watch(const Slot& slot) {
+    const auto at = view_.machine().find(slot.at);
+    if (!at || at->offset_in_page() + slot.bytes > kPageSize) return;
+    slot_ = slot;
+    stops_.memory.push_back({*at, slot.bytes, false, true});
+  }
+  Why run() {
+    for (;;) {
+      const auto stop = view_.timeline().run_to_stop(stops_, view_.limit());
+      const Why why = why_of(stop, false);
+      if (why != kMoved) return why;
+      const bool stores = std::any_of(stop.met.begin(), stop.met.end(), [](const StopHit& hit) {
+        return hit.access == AccessKind::data && !hit.outside;
+      });
+      if (stores && note_store()) return kMoved;
+      if (is_there()) return kMoved;
+      if (view_.timed_out()) return kTooLong;
+    }
+  }
+
+ private:
+  bool is_there() const {
+    const std::vector<LinearAddr>& to = stops_.code;
+    return std::binary_search(to.begin(), to.end(), view_.machine().next_linear()) &&
+           (!there_ || has_come_back(stack_place(view_.machine()), *there_));
+  }
+  /// True if the procedure has returned before.
+  bool note_store() {
+    const auto offset = number_at(view_.machine(), slot_.at, slot_.bytes);
+    const bool is_wide = is_in_64_bit_mode(view_.machine().save());
+    if (offset) {
+      const std::uint64_t to = slot_.base.value + *offset;
+      stops_.code = {is_wide ? LinearAddr{to} : linear32(0, static_cast<std::uint32_t>(to))};
+    }
+    const Moment behind = view_.timeline().moment();
+    view_.timeline().step_back();
+    const StackPlace before = stack_place(view_.machine());
+    const bool is_over = slot_.at < before.top && has_come_back(before, {before.space, slot_.at});
+    view_.go_to(WantedMoment{behind.position, behind.deliveries});
+    return is_over;
+  }
+
+  RunView& view_;
+  StopSet stops_;
+  std::optional<StackPlace> there_;
+  Slot slot_;
+};
 
 Why step(RunView& view) { return view.timeline().step() ? kMoved : kEnd; }
 Why step_back(RunView& view) { return view.timeline().step_back() ? kMoved : kBeginning; }
@@ -58,14 +115,25 @@ Why step_back(RunView& view) { return view.timeline().step_back() ? kMoved : kBe
 /// Over a call, or all iterations of a REP.
 Why over(RunView& view) {
   const LinearAddr at = view.machine().next_linear();
-  const CodeHere code = code_at(view, at);
-  const DecodedInstruction& info = code.info;
+  const DecodedInstruction info = code_at(view, at).info;
   const LinearAddr behind =
       info.bits64 ? LinearAddr{at.value + info.length} : at.plus32(info.length);
-  if (is_call(info.kind) || info.kind == InstructionClass::int_n) {
-    return run_until(view, behind, stack_place(view.machine()));
+  const bool calls = is_call(info.kind);
+  if (calls || info.kind == InstructionClass::int_n) {
+    const std::uint64_t offset = instruction_pointer(view.machine().save());
+    RunToEnd run(view, {behind}, stack_place(view.machine()));
+    if (step(view) == kEnd) return kEnd;
+    // The return address is what it has just stored, if it could.
+    const LinearAddr top = stack_pointer(view.machine());
+    const unsigned bytes = info.bits64 ? 8 : info.operand_bytes;
+    const std::uint64_t mask = bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
+    const auto stored = number_at(view.machine(), top, bytes);
+    if (calls && stored == ((offset + info.length) & mask)) {
+      run.watch({top, bytes, LinearAddr{behind.value - *stored}});
+    }
+    return run.run();
   }
-  if (info.is_repeated()) return run_until(view, behind, std::nullopt);
+  if (info.is_repeated()) return RunToEnd(view, {behind}, std::nullopt).run();
   return step(view);
 }
 
@@ -95,35 +163,51 @@ Why over_back(RunView& view) {
   return stop.why == ReplayTimeline::Stop::Why::interrupted ? kTooLong : kMoved;
 }
 
-struct RunningCall {
+/// What runs at a moment: a call, or what a handler was entered for.
+struct Running {
   std::optional<OpenCall> call;
+  std::optional<InterruptNest::Entered> entered;
   Why why_not = kNoCall;  ///< without one
 };
 
-/// The call that runs here.
-RunningCall running_call(RunView& view) {
+/// The innermost that has not returned, but for SYSENTER, which does not say where it returns to.
+Running running_at(RunView& view) {
   const std::uint64_t at = view.timeline().position().instruction;
   for (const std::uint64_t reach : kReaches) {
     const auto open = view.open_nest(reach);
-    if (!open) return {std::nullopt, kTooLong};
-    if (!open->calls.empty()) return {open->calls.front()};
+    if (!open) return {std::nullopt, std::nullopt, kTooLong};
+    for (const NestLine& line : nest_lines(*open)) {
+      if (line.call != nullptr) return {*line.call, std::nullopt};
+      if (line.entered->call != InstructionClass::sysenter) return {std::nullopt, *line.entered};
+    }
     if (reach >= at) break;
   }
   return {};
 }
 
 Why out(RunView& view) {
-  const auto [call, why_not] = running_call(view);
-  if (!call) return why_not;
-  return run_until(view, call->return_to,
-                   StackPlace{call->space, LinearAddr{call->slot.value + 1}});
+  const Running running = running_at(view);
+  if (const auto& call = running.call) {
+    RunToEnd run(view, {call->return_to},
+                 StackPlace{call->space, LinearAddr{call->slot.value + 1}});
+    run.watch(
+        {call->slot, call->slot_bytes, LinearAddr{call->return_to.value - call->return_offset}});
+    return run.run();
+  }
+  if (!running.entered) return running.why_not;
+  // A fault comes back to the instruction, an INT n or a SYSCALL to behind it.
+  const LinearAddr from = running.entered->from;
+  const DecodedInstruction info = code_at(view, from).info;
+  return RunToEnd(view, {from, LinearAddr{from.value + info.length}}, running.entered->stack).run();
 }
 
+/// To the call, the instruction that faulted, or the first one of a handler that interrupts enter.
 Why out_back(RunView& view) {
-  const auto [call, why_not] = running_call(view);
-  if (!call) return why_not;
-  view.go_to(WantedMoment{call->at, std::nullopt});
-  return kMoved;
+  const Running running = running_at(view);
+  if (!running.call && !running.entered) return running.why_not;
+  const Moment here = view.timeline().moment();
+  view.go_to(WantedMoment{running.call ? running.call->at : running.entered->at, std::nullopt});
+  return view.timeline().moment() == here ? step_back(view) : kMoved;
 }
 
 struct Move {

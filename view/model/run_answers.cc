@@ -267,6 +267,7 @@ Json answer_timeline(RunView& view, const Query& query) {
     if (known > from && !view.listen(near, Detail::nothing, end, view.limit())) {
       json["known_to"] = near.told_to();
     }
+    near.end(known);
     std::map<AddressSpaceId, std::uint32_t> numbers;
     for (std::size_t i = 0; i < all.processes().size(); ++i) {
       numbers[all.processes()[i].space] = static_cast<std::uint32_t>(i);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/machine/code_place.h"
 #include "tools/guest/system_call.h"
@@ -60,6 +61,7 @@ std::unique_ptr<RunIndex> RunIndex::from_beginning() {
 void RunIndex::listen_to(const Machine& machine) {
   machine_ = &machine;
   guest_.watch(machine);
+  here_ = machine.engine().hflags() & kHfCpl;
   settle_process(from_);
 }
 
@@ -94,12 +96,14 @@ RunBucket& RunIndex::bucket(std::uint64_t instruction) {
 }
 
 /// Instructions [from, to) ran in the process and at the level that the machine is in. One that is
-/// told again, as a REP behind an interrupt, counts once.
-void RunIndex::completed(std::uint64_t from, std::uint64_t to) {
+/// told again, as a REP behind an interrupt, counts once. `has_left`: it may have
+/// gone to another level or process.
+void RunIndex::completed(std::uint64_t from, std::uint64_t to, bool has_left) {
+  const std::size_t before = std::exchange(here_, machine_->engine().hflags() & kHfCpl);
   from = std::max(from, told_to_);
   if (from >= to) return;
-  settle_process(from);
-  level_ = machine_->engine().hflags() & kHfCpl;
+  if (!has_left) settle_process(from);
+  level_ = has_left ? before : here_;
   RunProcess& process = processes_[running_];
   process.instructions += to - from;
   process.last = std::max(process.last, to);
@@ -207,7 +211,11 @@ void RunIndex::ran(std::span<const ExecutedBlock>, Position first, std::uint32_t
 }
 
 void RunIndex::instruction(const ExecutedInstruction& e, Position now) {
-  completed(now.instruction, now.instruction + 1);
+  const InstructionClass kind = e.info->kind;
+  const bool leaves = kind == InstructionClass::iret || kind == InstructionClass::far_return ||
+                      kind == InstructionClass::int_n || kind == InstructionClass::int3 ||
+                      kind == InstructionClass::into || kind == InstructionClass::mov_to_cr;
+  completed(now.instruction, now.instruction + 1, leaves);
   guest_.instruction(e, now);
 }
 
@@ -285,6 +293,8 @@ void RunIndex::delivered(const DeliveredEvent& delivery, Position now) {
     b.smis += event.kind == RunEvent::Kind::smi ? 1 : 0;
   }
   if (event.kind != RunEvent::Kind::software) follow_streak(event);
+  // Handlers of operating systems run there. INT n has not been told of yet.
+  if (event.kind != RunEvent::Kind::software) here_ = 0;
   guest_.delivered(delivery, now);
 }
 

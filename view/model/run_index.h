@@ -128,7 +128,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   void executed(AddressSpaceId space, const std::string& path, Position now) override;
   void renamed(AddressSpaceId space, const std::string& name, Position now) override;
   RunBucket& bucket(std::uint64_t instruction);
-  void completed(std::uint64_t from, std::uint64_t to);
+  void completed(std::uint64_t from, std::uint64_t to, bool has_left = false);
   void take_back(std::uint64_t instruction);
   void halve();
   void happened(const RunEvent& event, std::uint32_t RunBucket::*counter);
@@ -146,6 +146,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::map<AddressSpaceId, std::uint32_t> numbers_;  ///< of processes, by CR3
   std::uint32_t running_ = 0;
   std::size_t level_ = 0;  ///< of the instruction that was told last
+  std::size_t here_ = 0;   ///< that the processor was seen at last
   std::vector<RunEvent> events_;
   std::uint64_t events_to_ = ~std::uint64_t{0};
   std::vector<RunCall> calls_;

@@ -240,15 +240,15 @@ bool RunView::look_further(std::uint64_t instructions) {
   return !knows_all_;
 }
 
-bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
-                     const ReplayTimeline::Interrupt& interrupt) {
+bool RunView::record(const WantedMoment& from, Moment to, StepSink& sink,
+                     const ReplayTimeline::Interrupt& interrupt, CallScan* calls) {
   const std::size_t here = timeline_->mark();
   arrive(from, interrupt);
   sink.begins(timeline_->moment(), machine().save());
-  StepRecorder recorder(machine(), timeline_->moment(), sink);
+  StepRecorder recorder(machine(), timeline_->moment(), sink, calls);
   // The instruction that shuts the processor down never completes.
-  if (index_->shutdown_at() == to.instruction) to.iteration = 1;
-  const bool whole = timeline_->tell_on({0, to}, recorder, true, interrupt);
+  if (index_->shutdown_at() == to.position.instruction) to.position.iteration = 1;
+  const bool whole = timeline_->tell_on(to, recorder, true, interrupt);
   recorder.finish(timeline_->moment());
   if (whole) sink.ends(timeline_->moment());
   timeline_->return_to(here);
@@ -256,18 +256,23 @@ bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
   return whole;
 }
 
-std::optional<OpenNest> RunView::open_nest(std::uint64_t reach) {
+bool RunView::look_back(CallScan& calls, std::uint64_t reach,
+                        const ReplayTimeline::Interrupt& interrupt) {
   const Moment here = timeline_->moment();
   const std::uint64_t at = here.position.instruction;
   if (at > reach) {
-    arrive(WantedMoment{{at - reach, 0}, std::nullopt}, limit());
+    arrive(WantedMoment{{at - reach, 0}, std::nullopt}, interrupt);
   } else {
     timeline_->rewind();  // before what is delivered there
   }
-  CallScan scan(machine());
-  const bool whole = listen(scan, Detail::blocks, here, limit());
+  const bool whole = listen(calls, Detail::blocks, here, interrupt);
   arrive(WantedMoment{here.position, here.deliveries});
-  if (!whole) return std::nullopt;
+  return whole;
+}
+
+std::optional<OpenNest> RunView::open_nest(std::uint64_t reach) {
+  CallScan scan(machine());
+  if (!look_back(scan, reach, limit())) return std::nullopt;
   return scan.open();
 }
 

@@ -13,6 +13,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/code_place.h"
 #include "view/model/answer_text.h"
+#include "view/model/nest_lines.h"
 
 namespace citcat::view {
 
@@ -107,37 +108,6 @@ Json answer_state(RunView& view, const Query& query) {
 
 constexpr std::uint64_t kUsualReach = 200'000, kFarthestReach = 20'000'000;
 
-struct NestLine {
-  Position at;
-  Json json;
-};
-
-Json call_line(RunView& view, const OpenCall& call) {
-  Json line = {{"kind", "call"},
-               {"moment", position_text(call.at)},
-               {"from", linear_text(view, call.call)},
-               {"to", linear_text(view, call.target)},
-               {"returns_to", linear_text(view, call.return_to)},
-               {"slot", linear_text(view, call.slot)}};
-  const std::string from = view.place(call.call), to = view.place(call.target);
-  if (!from.empty()) line["from_place"] = from;
-  if (!to.empty()) line["to_place"] = to;
-  return line;
-}
-
-Json event_line(RunView& view, const InterruptNest::Entered& entered) {
-  Json line = {{"kind", "event"},
-               {"moment", position_text(entered.at)},
-               {"text", entered_name(entered)},
-               {"from", linear_text(view, entered.from)}};
-  const std::string place = view.place(entered.from);
-  if (!place.empty()) line["from_place"] = place;
-  if (entered.cr3 != view.machine().engine().address_space()) {
-    line["address_space"] = fmt::format("{:08x}", entered.cr3);
-  }
-  return line;
-}
-
 /// Calls, interrupts, exceptions and system calls that have not returned, the innermost first.
 Json answer_calls(RunView& view, const Query& query) {
   const std::uint64_t reach = query.number("reach", kUsualReach, kFarthestReach);
@@ -149,20 +119,18 @@ Json answer_calls(RunView& view, const Query& query) {
     json["calls"] = Json::array();
     return json;
   }
-  std::vector<NestLine> lines;
-  for (const OpenCall& call : open->calls) lines.push_back({call.at, call_line(view, call)});
-  for (const InterruptNest::Entered& entered : open->entered) {
-    lines.push_back({entered.at, event_line(view, entered)});
-  }
   const std::uint64_t at = moment.position.instruction;
   const Position from{at - std::min(at, reach), 0};
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const NestLine& a, const NestLine& b) { return a.at > b.at; });
   Json json = here(view);
   json["looked_back"] = at - from.instruction;
   json["whole"] = from == Position{};
   json["calls"] = Json::array();
-  for (NestLine& line : lines) json["calls"].push_back(std::move(line.json));
+  const std::string space = fmt::format("{:08x}", view.machine().engine().address_space());
+  for (const NestLine& line : nest_lines(*open)) {
+    Json one = line.call ? call_line(view, *line.call) : event_line(view, *line.entered);
+    if (one.value("address_space", "") == space) one.erase("address_space");
+    json["calls"].push_back(std::move(one));
+  }
   return json;
 }
 
@@ -213,7 +181,7 @@ Json answer_setter(RunView& view, const Query& query) {
   for (const std::uint64_t reach : kSetterReaches) {
     const Position from{at - std::min(at, reach), 0};
     LastChange last(view.registers(), *number, moment);
-    if (!view.record(WantedMoment{from, std::nullopt}, moment.position, last, view.limit())) {
+    if (!view.record(WantedMoment{from, std::nullopt}, moment, last, view.limit())) {
       json["why"] = kSearchTookTooLong;
       return json;
     }

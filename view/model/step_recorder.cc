@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "replay/machine/code_place.h"
+#include "view/model/answer_text.h"
 
 namespace citcat::view {
 
@@ -21,7 +22,12 @@ void StepRecorder::begin(Position now) {
 
 /// The machine is after the step.
 void StepRecorder::close(Moment after) {
-  after_ = machine_.save();
+  const CpuState before = std::exchange(after_, machine_.save());
+  if (faults_on_the_way_) {
+    // The fault of the instruction that comes next has loaded it.
+    after_.cr2 = before.cr2;
+    if (after_.long_mode) after_.long_mode->cr2_high = before.long_mode->cr2_high;
+  }
   std::vector<std::uint8_t> bytes;
   std::vector<StepAccess> accesses;
   for (Access& access : accesses_) {
@@ -34,12 +40,14 @@ void StepRecorder::close(Moment after) {
   step_.bytes = bytes;
   step_.ports = ports_;
   step_.events = events_;
+  step_.outside = outside_;
   step_.state_after = &after_;
   sink_.step(step_);
   open_ = false;
   accesses_.clear();
   ports_.clear();
   events_.clear();
+  outside_.clear();
 }
 
 void StepRecorder::finish(Moment end) {
@@ -57,6 +65,14 @@ void StepRecorder::fetch(PhysAddr a, std::uint32_t, Position now) {
   if (!begins_instruction(now)) return;
   begin(now);
   step_.physical = a;
+}
+
+/// What would run, as far as it can be read: an instruction that does not complete is not told.
+void StepRecorder::note_code() {
+  const CodeHere code = code_at(machine_, machine_.next_linear());
+  if (code.text == kBadCode) return;
+  step_.length = static_cast<std::uint8_t>(code.bytes.size());
+  std::copy(code.bytes.begin(), code.bytes.end(), step_.code.begin());
 }
 
 StepRecorder::Access StepRecorder::access_at(PhysAddr a, std::uint32_t size, AccessKind kind,
@@ -111,6 +127,7 @@ void StepRecorder::instruction(const ExecutedInstruction& e, Position now) {
   step_.kind = e.info->kind;
   step_.repeated = e.info->is_repeated();
   step_.completed = true;
+  if (beside_ != nullptr) beside_->instruction(e, now);
 }
 
 void StepRecorder::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value,
@@ -129,19 +146,24 @@ void StepRecorder::delivered(const DeliveredEvent& event, Position now) {
   const bool faults = event.kind == DeliveredEvent::Kind::exception && !delivering_;
   if (!open_ || (faults && begins_instruction(now) && step_.before.position != now)) {
     // Its bytes could not be fetched.
+    faults_on_the_way_ = faults && step_.kind != InstructionClass::mov_to_cr;
     begin(now);
+    faults_on_the_way_ = false;
   }
+  if (!delivering_ && !step_.completed && step_.length == 0) note_code();
   ++deliveries_;
   if (!delivering_) interrupted_ = machine_.next_linear();
   delivering_ = true;
   accesses_.insert(accesses_.end(), std::make_move_iterator(pending_.begin()),
                    std::make_move_iterator(pending_.end()));
   pending_.clear();
-  events_.push_back({StepEvent::Kind::delivered, event});
+  events_.push_back({StepEvent::Kind::delivered, event, now});
+  if (beside_ != nullptr) beside_->delivered(event, now);
 }
 
-void StepRecorder::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position) {
-  if (!open_) return;
+/// Before the first step it belongs to that one.
+void StepRecorder::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  outside_.push_back({now, a, static_cast<std::uint32_t>(bytes.size())});
   // The address is as captured, and may mean several.
   machine_.memory().for_each_alias(a, [&](PhysAddr at) {
     if (!machine_.memory().is_mapped(at.page())) return;
@@ -149,16 +171,16 @@ void StepRecorder::external_write(PhysAddr a, std::span<const std::uint8_t> byte
         access_at(at, static_cast<std::uint32_t>(bytes.size()), AccessKind::system, true);
     access.outside = true;
     access.data.assign(bytes.begin(), bytes.end());
-    accesses_.push_back(std::move(access));
+    (open_ ? accesses_ : pending_).push_back(std::move(access));
   });
 }
 
-void StepRecorder::halted(Position) {
-  if (open_) events_.push_back({StepEvent::Kind::halted, {}});
+void StepRecorder::halted(Position now) {
+  if (open_) events_.push_back({StepEvent::Kind::halted, {}, now});
 }
 
-void StepRecorder::shutdown(Position) {
-  if (open_) events_.push_back({StepEvent::Kind::shutdown, {}});
+void StepRecorder::shutdown(Position now) {
+  if (open_) events_.push_back({StepEvent::Kind::shutdown, {}, now});
 }
 
 }  // namespace citcat::view

@@ -40,6 +40,14 @@ struct StepPort {
 struct StepEvent {
   enum class Kind : std::uint8_t { delivered, halted, shutdown } kind = Kind::delivered;
   DeliveredEvent delivery;
+  Position at = {};  ///< where the run has it: behind what an interrupt interrupts
+};
+
+/// What another bus master wrote, as it was captured.
+struct OutsideWrite {
+  Position at;
+  PhysAddr physical;
+  std::uint32_t size = 0;
 };
 
 /// Valid during the call.
@@ -57,6 +65,7 @@ struct RecordedStep {
   std::span<const std::uint8_t> bytes;
   std::span<const StepPort> ports;
   std::span<const StepEvent> events;
+  std::span<const OutsideWrite> outside;
   const CpuState* state_after = nullptr;
 };
 
@@ -72,9 +81,14 @@ class StepSink {
 
 class StepRecorder final : public Observer {
  public:
-  /// The machine is at `begin`. All must outlive the object.
-  StepRecorder(const Machine& machine, Moment begin, StepSink& sink)
-      : machine_(machine), sink_(sink), deliveries_(begin.deliveries) {}
+  /// The machine is at `begin`. All must outlive the object. `beside`, which may be null, is told
+  /// of instructions and deliveries, each after the steps before it are.
+  StepRecorder(const Machine& machine, Moment begin, StepSink& sink, Observer* beside = nullptr)
+      : machine_(machine),
+        sink_(sink),
+        beside_(beside),
+        deliveries_(begin.deliveries),
+        after_(machine.save()) {}
   /// The machine is at `end`, where the stretch ends.
   void finish(Moment end);
 
@@ -98,11 +112,13 @@ class StepRecorder final : public Observer {
   void begin(Position now);
   void close(Moment after);
   void take(Access access, Position now);
+  void note_code();
   bool begins_instruction(Position now) const;
   Access access_at(PhysAddr a, std::uint32_t size, AccessKind kind, bool write) const;
 
   const Machine& machine_;
   StepSink& sink_;
+  Observer* const beside_;
   std::uint64_t deliveries_;
   bool open_ = false;
   RecordedStep step_;
@@ -111,7 +127,9 @@ class StepRecorder final : public Observer {
   std::vector<Access> accesses_, pending_;  ///< the latter are of the step that comes next
   std::vector<StepPort> ports_;
   std::vector<StepEvent> events_;
-  CpuState after_;
+  std::vector<OutsideWrite> outside_;
+  CpuState after_;                  ///< the step that was closed last
+  bool faults_on_the_way_ = false;  ///< to the next instruction
 };
 
 }  // namespace citcat::view

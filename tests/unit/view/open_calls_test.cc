@@ -41,9 +41,11 @@ class OpenCalls : public test::TemporaryFolder {
   Json calls_at(std::uint64_t at) {
     return view_->answer("calls", Query({{"at", std::to_string(at)}}))["calls"];
   }
-  std::string out_of(std::uint64_t at) {
-    return view_->answer("move", Query({{"at", std::to_string(at)}, {"how", "out"}}))["position"];
+  std::string out_of(std::uint64_t at) { return moved(at, "out"); }
+  std::string moved(std::uint64_t at, const char* how) {
+    return view_->answer("move", Query({{"at", std::to_string(at)}, {"how", how}}))["position"];
   }
+  Recording& recording() { return program_.recording(); }
 
  private:
   P program_;
@@ -98,6 +100,57 @@ TEST_F(OpenCalls, ACallKeepsATargetThatFaults) {
   EXPECT_EQ(calls[0]["kind"], "event");
   EXPECT_EQ(calls[1]["kind"], "call");
   EXPECT_EQ(calls[1]["to"], "00007c10");
+}
+
+/// A thunk that jumps by RET, as those against speculation do: its call returns to where it
+/// jumps, and nothing ever runs behind it.
+TEST_F(OpenCalls, AChangedReturnAddressIsWhereACallReturnsTo) {
+  // mov eax, 7c40h; call 7c20h; nop
+  put(P::kBegin, {0xb8, 0x40, 0x7c, 0, 0, 0xe8, 0x16, 0, 0, 0, 0x90});
+  // call 7c28h; then again and again: pause; jmp
+  put(0x7c20, {0xe8, 3, 0, 0, 0, 0xf3, 0x90, 0xeb});
+  put(0x7c28, {0x89, 0x04, 0x24, 0xc3});  // mov [esp], eax; ret
+  put(P::kFunction, {0x90, 0xc3});        // nop; ret
+  begin(10);
+  EXPECT_EQ(open_at(3), (Moments{"2", "1"}));
+  EXPECT_EQ(moved(2, "over"), "5") << "the thunk's call returns to the function";
+  EXPECT_EQ(out_of(3), "5");
+  EXPECT_EQ(out_of(4), "7") << "which the address on the stack is not a call's any more";
+  EXPECT_EQ(moved(1, "over"), "7") << "behind the call of the thunk";
+  EXPECT_EQ(out_of(5), "7");
+  EXPECT_EQ(moved(5, "over-back"), "4") << "no call leads to where the thunk's RET went";
+}
+
+/// A procedure that takes its return address from the stack and goes elsewhere never returns to its
+/// call: the next thing that is pushed to its place shows that.
+TEST_F(OpenCalls, AProcedureThatLeavesItsFrameHasEnded) {
+  put(P::kBegin, {0xe8, 0x1b, 0, 0, 0, 0x90});     // call 7c20h; nop
+  put(0x7c20, {0x83, 0xc4, 4, 0x90, 0x50, 0x90});  // add esp, 4; nop; push eax; nop
+  begin(6);
+  EXPECT_EQ(moved(0, "over"), "4");
+}
+
+/// INT from a program of level 3: out of its handler is behind it, with the program's stack.
+TEST_F(OpenCalls, OutOfAHandlerIsWhatItInterrupted) {
+  put(P::kBegin, {0xcd, 0x05, 0x90, 0x90});             // int 5; nop
+  put(P::kHandler, {0x90, 0xe8, 0x0a, 0, 0, 0, 0xcf});  // nop; call 9010h; iretd
+  put(0x9010, {0x90, 0xc3});
+  put(0x1000 + 8 * 5, {0x00, 0x90, 0x08, 0x00, 0x00, 0xee, 0x00, 0x00});
+  put(0x2018, {0xff, 0xff, 0, 0, 0, 0xfb, 0xcf, 0});  // code and data of level 3
+  put(0x2020, {0xff, 0xff, 0, 0, 0, 0xf3, 0xcf, 0});
+  put(0x3004, {0x00, 0x60, 0, 0, 0x10, 0});  // the stack of level 0
+  CpuState& s = recording().initial;
+  s.segment.fill({0x23, 0, 0xffffffff, 0xc0f3, false});
+  s.segment[kCs] = {0x1b, 0, 0xffffffff, 0xc0fb, false};
+  s.gdtr = {0x2000, 0x27};
+  s.tr = {0x28, 0x3000, 0x67, 0x8b, false};
+  begin(8);
+  EXPECT_EQ(calls_at(2).back()["kind"], "event");
+  EXPECT_EQ(out_of(1), "6");
+  EXPECT_EQ(out_of(2), "6");
+  EXPECT_EQ(out_of(3), "5") << "out of the procedure that the handler calls";
+  EXPECT_EQ(moved(0, "over"), "6");
+  EXPECT_EQ(moved(2, "out-back"), "0");
 }
 
 }  // namespace

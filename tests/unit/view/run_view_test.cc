@@ -358,6 +358,57 @@ TEST_F(RunEnds, AnEventAtTheFirstInstructionOfAStretchIsInIt) {
   EXPECT_FALSE(in_stretch("0", at));
 }
 
+/// Whoever looks on comes to before the access, as whoever looks back does: in every iteration,
+/// also of a REP behind which an interrupt comes.
+TEST_F(RunEnds, AnAccessIsFoundAtTheSameMomentFromBothSides) {
+  P program;
+  interrupt_at(program, {22, 2});  // within the string
+  look(program);
+  const auto found = [&](const std::string& at, const char* direction, std::uint32_t address) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%x", address);
+    return ask("access", {{"at", at}, {"address", text}, {"direction", direction}});
+  };
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t at = P::kFilled + 4 * i;
+    const Json on = found("20", "on", at), back = found("end", "back", at);
+    EXPECT_EQ(on["text"], "rep stosd") << on;
+    for (const char* const key : {"moment", "next", "text", "before", "after"}) {
+      EXPECT_EQ(on[key], back[key]) << key << " of iteration " << i;
+    }
+  }
+}
+
+TEST_F(RunEnds, AnotherMastersWriteIsFoundBeforeItHappens) {
+  P program;
+  ExternalWrite write;
+  write.address = PhysAddr{P::kWide};
+  write.data = {1, 2};
+  write.position_known = true;
+  write.position = {9, 0};
+  program.recording().external_writes.push_back(write);
+  look(program);
+  const auto found = [&](const char* at, const char* direction) {
+    return ask("access", {{"at", at}, {"address", "700"}, {"direction", direction}});
+  };
+  const Json on = found("3", "on"), back = found("12", "back");
+  EXPECT_EQ(on["by"], "another bus master");
+  EXPECT_EQ(on["before"], "ff");
+  EXPECT_EQ(on["after"], "01");
+  for (const char* const key : {"moment", "next", "before", "after"}) EXPECT_EQ(on[key], back[key]);
+}
+
+/// A fault sets CR2, and the instruction before it does not.
+TEST_F(RunEnds, WhatAFaultingInstructionIsIsTold) {
+  P program;
+  look(program);
+  const Json line = ask("code", {{"at", "23"}, {"before", "0"}, {"after", "1"}})["lines"][0];
+  EXPECT_TRUE(line.contains("faults")) << line;
+  EXPECT_EQ(line["bytes"], "0f0b");
+  EXPECT_EQ(line["text"], "ud2");
+  EXPECT_EQ(ask("setter", {{"at", "23~1"}, {"register", "esp"}})["moment"], "23~0");
+}
+
 TEST_F(RunEnds, ARepThatAnInterruptEndsCountsOnce) {
   P program;
   interrupt_at(program, {22, 2});  // within the string

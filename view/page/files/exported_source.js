@@ -4,8 +4,9 @@
 import { hex } from "./dom.js";
 import { COMPLETED, DATA, NOT_KNOWN, OUTSIDE, PackedStretch, REPEATED, SYSTEM, WALK, WRITE } from "./packed_stretch.js";
 
-const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3, SYSTEM_CALL = 4;
-const ONE_STACK = 1n << 16n;
+const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3;
+/// What a procedure may take from the stack when it returns.
+const MOST_TAKEN = 4096n;
 const EVENT_KINDS = ["exception", "interrupt", "software_interrupt", "nmi", "smi"];
 const FLAGS = [[0, "CF"], [2, "PF"], [4, "AF"], [6, "ZF"], [7, "SF"], [8, "TF"], [9, "IF"], [10, "DF"], [11, "OF"]];
 const MOST_FOUND = 200;
@@ -25,7 +26,7 @@ export class ExportedSource {
     this.events = this.gather_events();
     this.events_of = new Map();  // of each step that has some
     for (const event of this.events) this.events_of.set(event.step, [...(this.events_of.get(event.step) ?? []), event]);
-    this.calls = this.gather_calls();
+    this.calls = this.read_calls();
   }
 
   async ask(question, parameters = {}) {
@@ -74,9 +75,13 @@ export class ExportedSource {
     throw new Error(wanted < to ? `at: ${held}; citcat view ${name} shows instruction ${wanted}` : `at: ${held}, and no moment ${at}`);
   }
 
+  position(step) {
+    return this.moment(step).split("~")[0];
+  }
+
   here(step) {
     const linear = this.stretch.linear_at(step);
-    const json = { moment: this.moment(step), position: this.moment(step).split("~")[0], instruction: this.stretch.instruction[step], address: hex(linear, this.digits) };
+    const json = { moment: this.moment(step), position: this.position(step), instruction: this.stretch.instruction[step], address: hex(linear, this.digits) };
     const place = step < this.stretch.count ? this.shape(step).place : this.end_line().place;
     if (place !== "") json.place = place;
     return json;
@@ -94,16 +99,56 @@ export class ExportedSource {
 
   // ---- the processor
 
+  has_bit(name, bit) {
+    return (((this.stretch.register(name) ?? 0n) >> BigInt(bit)) & 1n) !== 0n;
+  }
   is_paged() {
-    const cr0 = this.stretch.register("cr0");
-    return cr0 !== undefined && (cr0 & 0x80000000n) !== 0n;
+    return this.has_bit("cr0", 31);
+  }
+  is_protected() {
+    return this.has_bit("cr0", 0);
+  }
+  eflags() {
+    const { stretch } = this;
+    return stretch.register("eflags") ?? stretch.register("rflags") ?? stretch.register("flags") ?? 0n;
   }
 
   level() {
-    const cr0 = this.stretch.register("cr0");
-    if (cr0 === undefined || (cr0 & 1n) === 0n) return undefined;
-    const flags = this.stretch.register("eflags") ?? this.stretch.register("rflags");
-    return (flags & 0x20000n) !== 0n ? 3 : Number(this.stretch.register("ss") & 3n);
+    if (!this.is_protected()) return undefined;
+    return (this.eflags() & 0x20000n) !== 0n ? 3 : Number(this.stretch.register("ss") & 3n);
+  }
+
+  /// CR3 without the context that CR4.PCIDE has in it.
+  address_space() {
+    const cr3 = this.stretch.register("cr3");
+    return hex(this.has_bit("cr4", 17) ? cr3 & ~0xfffn : cr3, 8);
+  }
+
+  /// Of the code segment: 16, 32 or 64.
+  code_bits() {
+    if (!this.has_bit("efer", 10)) return this.has_bit("cs.attributes", 14) ? 32 : 16;
+    return this.has_bit("cs.attributes", 13) ? 64 : this.has_bit("cs.attributes", 14) ? 32 : 16;
+  }
+
+  mode(step) {
+    if (this.stretch.number_of.get("cs.attributes") === undefined) return "16-bit code";
+    const kind = !this.is_protected() ? "real mode" : (this.eflags() & 0x20000n) !== 0n ? "virtual-8086 mode" : this.has_bit("efer", 10) ? "long mode" : "protected mode";
+    const managed = this.is_in(step, (line) => line.text === "SMI") ? ", system management mode" : "";
+    return `${kind}, ${this.code_bits()}-bit code${this.is_paged() ? ", paging" : ""}${managed}`;
+  }
+
+  /// The step before ended with a halt, and nothing has ended that.
+  is_halted(step) {
+    return (this.events_of.get(step - 1) ?? []).filter((event) => event.text !== undefined).at(-1)?.kind === "halt";
+  }
+
+  /// Whose stack is in use, as the server tells stacks apart, and where it is at the step where one is.
+  stack_place() {
+    const { stretch } = this, sp = stretch.register("rsp") ?? stretch.register("esp") ?? stretch.register("sp");
+    const program = this.level() === 3 ? this.address_space() : undefined;
+    if (this.has_bit("efer", 10) && this.code_bits() === 64) return { program, top: sp };
+    const offset = this.has_bit("ss.attributes", 14) ? sp & 0xffffffffn : sp & 0xffffn;
+    return { program, top: BigInt.asUintN(32, (stretch.register("ss.base") ?? 0n) + offset) };
   }
 
   register_text(i, step) {
@@ -124,16 +169,18 @@ export class ExportedSource {
     const shape = step < stretch.count ? this.shape(step) : null;
     json.bytes = shape?.code ?? this.end_line().bytes;
     json.text = shape?.text ?? this.end_line().text;
-    const level = this.level();
+    const level = this.level(), pointer = this.stretch.pointer_value(stretch.linear_at(step));
+    json.code = `${hex(stretch.register("cs"), 4)}:${hex(pointer, this.digits === 5 ? 4 : 8)}`;
+    json.mode = this.mode(step);
+    json.halted = this.is_halted(step);
     if (level !== undefined) json.level = level;
     if (this.is_paged()) {
-      const space = hex(stretch.register("cr3"), 8);
+      const space = this.address_space();
       json.address_space = space;
       const process = this.about.processes.find((p) => p.address_space === space);
       if (process !== undefined && process.label !== space) json.process = process.label;
     }
-    const flags = stretch.register("eflags") ?? stretch.register("rflags") ?? stretch.register("flags") ?? 0n;
-    json.flags = FLAGS.filter(([bit]) => (flags >> BigInt(bit)) & 1n).map(([, name]) => name).join(" ");
+    json.flags = FLAGS.filter(([bit]) => (this.eflags() >> BigInt(bit)) & 1n).map(([, name]) => name).join(" ");
     json.registers = stretch.registers.map((register, i) => {
       const unknown = register.unknown && step < register.first_change;
       const value = unknown ? null : this.register_text(i, step);
@@ -197,7 +244,8 @@ export class ExportedSource {
 
   line(step) {
     const shape = this.shape(step);
-    const line = { moment: this.moment(step), position: this.moment(step).split("~")[0], address: shape.address, bytes: shape.code, text: shape.text };
+    const line = { moment: this.moment(step), position: this.position(step), address: shape.address, text: shape.text };
+    if (shape.code !== "") line.bytes = shape.code;
     if (shape.place !== "") line.place = shape.place;
     if (!(shape.flags & COMPLETED)) line[this.is_fault(step) ? "faults" : "interrupted"] = true;
     return line;
@@ -264,18 +312,9 @@ export class ExportedSource {
 
   // ---- memory
 
-  /// Where a linear address lies at a step, as far as the stretch shows; undefined where it does not.
-  lies_at(linear, step) {
-    if (!this.is_paged()) return Number(BigInt.asUintN(this.digits === 5 ? 20 : 32, linear));
-    const met = this.stretch.page_frames.get(linear >> 12n);
-    if (met === undefined) return undefined;
-    let i = met.steps.length - 1;
-    while (i > 0 && met.steps[i] > step) --i;
-    return met.steps[i] > step ? undefined : met.frames[i] * 4096 + Number(linear & 4095n);
-  }
-
-  physical_of(space, address, step) {
-    return space === "physical" ? Number(address) : this.lies_at(address, step);
+  /// At the step where one is.
+  physical_of(space, address) {
+    return space === "physical" ? Number(address) : this.stretch.find(address);
   }
 
   memory({ at, space = "linear", address, size = 256 }) {
@@ -286,7 +325,7 @@ export class ExportedSource {
     for (let i = 0n; i < BigInt(size); ++i) {
       const wanted = first + i;
       if (i === 0n || wanted % 4096n === 0n) {
-        page = this.physical_of(space, wanted - (wanted % 4096n), step);
+        page = this.physical_of(space, wanted - (wanted % 4096n));
         pages.push(page === undefined ? null : hex(page + Number(wanted % 4096n), this.physical_digits));
       }
       const byte = page === undefined ? undefined : this.stretch.byte(page + Number(wanted % 4096n));
@@ -298,9 +337,9 @@ export class ExportedSource {
   access({ at, space = "linear", address, size = 1, kind = "write", direction = "back" }) {
     const here = this.step_of(at), { stretch } = this;
     stretch.go_to(here);
-    const first = this.physical_of(space, BigInt("0x" + address), here);
-    if (first === undefined) throw new Error(`address: the stretch does not show what lies at ${address}`);
-    const length = Number(size), back = direction === "back";
+    const first = this.physical_of(space, BigInt("0x" + address));
+    if (first === undefined) throw new Error(`address: nothing is mapped at ${address}, as far as this page holds the tables`);
+    const length = Math.min(Number(size), 4096 - (first % 4096)), back = direction === "back";
     for (let step = back ? here - 1 : here; back ? step >= 0 : step < stretch.count; step += back ? -1 : 1) {
       const { accesses } = this.shape(step);
       for (let n = 0; n < accesses.length; ++n) {
@@ -339,10 +378,12 @@ export class ExportedSource {
       case "back": return step === 0 ? moved(0, "beginning") : moved(step - 1);
       case "over": return moved(this.over(step));
       case "over-back": return step === 0 ? moved(0, "beginning") : moved(this.over_back(step));
-      case "out": case "out-back": {
-        const call = this.running_call(step);
-        if (call === undefined) return moved(step, "no call");
-        return moved(how === "out" ? this.until_return(step, call) : call.step);
+      case "out": return this.out(step, moved);
+      case "out-back": {
+        const open = this.running(step);
+        if (open === undefined) return moved(step, "no call");
+        const to = open.step ?? this.step_of(open.line.moment);
+        return moved(to === step ? Math.max(to - 1, 0) : to);
       }
       case "run": case "run-back": {
         const wanted = BigInt("0x" + address), back = how === "run-back";
@@ -356,140 +397,222 @@ export class ExportedSource {
   }
 
   over(step) {
-    if (step >= this.stretch.count) return step;
+    const { stretch } = this;
+    if (step >= stretch.count) return step;
     const shape = this.shape(step), behind = shape.linear + BigInt(shape.code.length / 2);
-    if (shape.kind === CALL) return this.until_return(step, { returns_to: behind, node: this.calls.top[step + 1] });
-    let to = step + 1;
-    while (to < this.stretch.count && this.joins(to, -1)) ++to;
-    return to;
-  }
-
-  /// Where the call that `call.node` names has gone.
-  until_return(step, call) {
-    for (let to = step + 1; to <= this.stretch.count; ++to) {
-      if (this.stretch.linear_at(to) === call.returns_to && !this.is_open(call.node, to)) return to;
+    if (shape.kind === CALL || /^int /.test(shape.text)) {
+      stretch.go_to(step);
+      const there = this.stack_place(), slot = shape.kind === CALL ? this.slot_of(step) : undefined;
+      stretch.go_to(step + 1);
+      return this.until_back(step, [behind], there, this.with_base(slot, behind));
     }
-    return this.stretch.count;
-  }
-
-  is_open(node, step) {
-    for (let n = this.calls.top[step]; n !== 0; n = this.calls.nodes[n].parent) if (n === node) return true;
-    return false;
-  }
-
-  over_back(step) {
-    let to = step - 1;
-    const shape = this.shape(to);
-    while (to > 0 && this.joins(to, -1)) --to;
-    const ended = this.calls.ended_by.get(to);
-    if ((shape.kind === RETURN || shape.kind === INTERRUPT_RETURN) && ended !== undefined) return this.calls.nodes[ended].step;
+    let to = step + 1;
+    while (to < stretch.count && this.joins(to, -1)) ++to;
     return to;
   }
 
-  running_call(step) {
-    for (let n = this.calls.top[step]; n !== 0; n = this.calls.nodes[n].parent) {
-      const node = this.calls.nodes[n];
-      if (node.slot !== undefined) return { ...node, node: n };
+  /// The physical bytes in which a call stored its return address; undefined where it is none, or did not.
+  slot_of(step) {
+    const { accesses } = this.shape(step);
+    for (let j = accesses.length - 1; j >= 0; --j) {
+      if ((accesses[j].flags & (WRITE | DATA | OUTSIDE)) === (WRITE | DATA)) return this.access_of(step, j);
     }
     return undefined;
   }
 
-  // ---- calls
+  /// With the base of the code segment in which its return address is an offset, at the step where one is.
+  with_base(slot, returns_to) {
+    const offset = slot && this.stretch.number_at(slot.physical, slot.size);
+    return offset === undefined ? undefined : { ...slot, base: returns_to - offset };
+  }
 
-  /// A tree of calls and events: for each step the innermost that has not returned.
-  gather_calls() {
-    const { stretch } = this, nodes = [null], top = new Uint32Array(stretch.count + 2), ended_by = new Map();
-    const events = new Map();
-    for (const event of this.events) if (event.vector !== undefined) events.set(event.step, event);
-    let now = 0;
-    for (let step = 0; step < stretch.count; ++step) {
-      top[step] = now;
-      const shape = this.shape(step), i = stretch.access_at[step];
-      if (shape.kind === CALL && shape.flags & COMPLETED) now = this.enter_call(nodes, now, step, shape, i);
-      else if (shape.kind === RETURN && shape.flags & COMPLETED) now = this.leave_call(nodes, now, step, shape, i, ended_by);
-      else if (shape.kind === SYSTEM_CALL && shape.flags & COMPLETED) now = nodes.push({ parent: now, step, text: shape.text.trim().toUpperCase() }) - 1;
-      else if (shape.kind === INTERRUPT_RETURN) {
-        let n = now;
-        while (n !== 0 && nodes[n].text === undefined) n = nodes[n].parent;
-        if (n !== 0) {
-          ended_by.set(step, n);
-          now = nodes[n].parent;
+  access_of(step, j) {
+    const i = this.stretch.access_at[step] + j;
+    return { physical: this.stretch.access_physical.items[i], size: this.shape(step).accesses[j].size, linear: this.stretch.access_address.items[i] };
+  }
+
+  /// Behind step number `step`, the first at one of `addresses` with the stack pointer back at `there`. What is stored to
+  /// `slot`, where the return address is, changes where the procedure returns to, or shows that it has returned elsewhere.
+  until_back(step, addresses, there, slot) {
+    const { stretch } = this;
+    for (let to = step + 1; to <= stretch.count; ++to) {
+      if (slot !== undefined && to > step + 1) {
+        const stored = this.stored_to(slot, to - 1);
+        if (stored === "pushed") return to;
+        if (stored === "changed") {
+          stretch.go_to(to);
+          const offset = stretch.number_at(slot.physical, slot.size);
+          if (offset !== undefined) addresses = [BigInt.asUintN(this.digits === 16 ? 64 : 32, slot.base + offset)];
         }
       }
-      const event = events.get(step);
-      if (event !== undefined) now = nodes.push({ parent: now, step, text: event.text }) - 1;
+      if (!addresses.includes(stretch.linear_at(to)) || stretch.iteration[to] !== 0) continue;
+      stretch.go_to(to);
+      if (this.has_come_back(there)) return to;
     }
-    top[stretch.count] = now;
-    return { nodes, top, ended_by };
+    return stretch.count;
   }
 
-  enter_call(nodes, now, step, shape, i) {
-    let j = shape.accesses.length - 1;
-    while (j >= 0 && !((shape.accesses[j].flags & WRITE) && (shape.accesses[j].flags & DATA))) --j;
-    if (j < 0) return now;
-    const slot = this.stretch.access_address.items[i + j];
-    return nodes.push({ parent: now, step, slot, returns_to: shape.linear + BigInt(shape.code.length / 2) }) - 1;
+  has_come_back(there) {
+    const now = this.stack_place();
+    return now.program === there.program && now.top >= there.top && now.top - there.top < MOST_TAKEN;
   }
 
-  leave_call(nodes, now, step, shape, i, ended_by) {
-    const j = shape.accesses.findIndex((a) => a.flags & DATA && !(a.flags & WRITE));
-    if (j < 0) return now;
-    const slot = this.stretch.access_address.items[i + j];
-    let n = now;
-    while (n !== 0 && nodes[n].slot !== undefined && nodes[n].slot < slot && slot - nodes[n].slot < ONE_STACK) n = nodes[n].parent;
-    if (n !== 0 && nodes[n].slot === slot) {
-      ended_by.set(step, n);
-      return nodes[n].parent;
+  /// What a step stores to a slot: "pushed" with the stack pointer above it before, else "changed".
+  stored_to(slot, step) {
+    const { accesses } = this.shape(step);
+    const is_slot = (a, j) => {
+      if ((a.flags & (WRITE | DATA)) !== (WRITE | DATA)) return false;
+      const { physical } = this.access_of(step, j);
+      return physical < slot.physical + slot.size && slot.physical < physical + a.size;
+    };
+    if (!accesses.some(is_slot)) return undefined;
+    this.stretch.go_to(step);
+    const { top } = this.stack_place();
+    return top > slot.linear && top - slot.linear < MOST_TAKEN ? "pushed" : "changed";
+  }
+
+  over_back(step) {
+    let to = step - 1;
+    const { kind } = this.shape(to);
+    if (this.shape(to).flags & REPEATED) {
+      while (to > 0 && this.stretch.iteration[to] !== 0) --to;
+      return to;
     }
-    return n;
+    if (kind !== RETURN && kind !== INTERRUPT_RETURN) return to;
+    this.stretch.go_to(to);
+    const at = this.stretch.find(this.stack_place().top);
+    if (at === undefined) return to;
+    for (let from = to - 1; from >= 0; --from) {
+      const { accesses, kind: of } = this.shape(from);
+      const stores = accesses.some((a, j) => {
+        const { physical } = this.access_of(from, j);
+        return a.flags & WRITE && physical <= at && at < physical + a.size;
+      });
+      if (stores) return kind === INTERRUPT_RETURN || of === CALL ? from : to;
+    }
+    return to;
+  }
+
+  /// What runs at a step: the innermost call or event that has not returned, but for SYSENTER, which does not say where
+  /// it returns to.
+  running(step) {
+    return this.open_at(step).find((open) => open.line.text !== "SYSENTER");
+  }
+
+  out(step, moved) {
+    const open = this.running(step);
+    if (open === undefined) return moved(step, "no call");
+    const { line } = open, address = (text) => BigInt("0x" + text);
+    if (line.kind === "call") {
+      const linear = address(line.slot), returns_to = address(line.returns_to), program = this.program_of(open);
+      this.stretch.go_to(step);
+      const physical = this.stretch.find(linear);
+      const slot = open.step !== undefined ? this.slot_of(open.step) : physical === undefined ? undefined : { physical, size: line.slot_bytes, linear };
+      return moved(this.until_back(step, [returns_to], { program, top: linear + 1n }, this.with_base(slot, returns_to)));
+    }
+    const from = address(line.from), shape = this.stretch.shapes.find((s) => s.linear === from && s.code !== "");
+    const addresses = shape === undefined ? [from] : [from, from + BigInt(shape.code.length / 2)];
+    return moved(this.until_back(step, addresses, { program: line.program, top: address(line.stack) }));
+  }
+
+  /// The program that made a call, if it runs at level 3.
+  program_of(open) {
+    if (open.step === undefined) return open.line.program;
+    this.stretch.go_to(open.step);
+    return this.stack_place().program;
+  }
+
+  // ---- calls
+
+  /// A tree of what is open: after each step the innermost (docs/formats/view-page.md).
+  read_calls() {
+    const { stretch } = this, { calls: column } = stretch, nodes = [{ parent: 0 }], top = new Uint32Array(stretch.count + 1);
+    let step = 0, now = 0;
+    while (column.at < column.bytes.length) {
+      const next = step + column.varint();
+      top.fill(now, step, next);
+      step = next;
+      for (let n = column.varint(); n > 0; --n) now = nodes[now].parent;
+      for (let n = column.varint(); n > 0; --n) {
+        const number = column.varint();
+        nodes.push({ parent: now, ...(number % 2 === 0 ? { step: step - number / 2 } : { line: (number - 1) / 2 }) });
+        now = nodes.length - 1;
+      }
+    }
+    top.fill(now, step);
+    return { nodes, top };
+  }
+
+  /// What is open at a step, the innermost first: the `step` that made a call, and its line.
+  open_at(step) {
+    const open = [], { nodes, top } = this.calls;
+    for (let n = top[step]; n !== 0; n = nodes[n].parent) {
+      open.push(nodes[n].step === undefined ? { line: this.stretch.description.calls.lines[nodes[n].line] } : { step: nodes[n].step, line: this.call_line(nodes[n].step) });
+    }
+    return open;
+  }
+
+  /// An event among what is open is one that `is_it` tells.
+  is_in(step, is_it) {
+    const { nodes, top } = this.calls, { lines } = this.stretch.description.calls;
+    for (let n = top[step]; n !== 0; n = nodes[n].parent) if (nodes[n].line !== undefined && is_it(lines[nodes[n].line])) return true;
+    return false;
+  }
+
+  call_line(step) {
+    const shape = this.shape(step), to = this.here(step + 1);
+    const line = { kind: "call", moment: this.position(step), from: shape.address, to: to.address,
+      returns_to: hex(shape.linear + BigInt(shape.code.length / 2), this.digits), slot: hex(this.slot_of(step).linear, this.digits) };
+    if (shape.place !== "") line.from_place = shape.place;
+    if (to.place !== undefined) line.to_place = to.place;
+    return line;
   }
 
   open_calls({ at }) {
-    const step = this.step_of(at), calls = [], { nodes, top } = this.calls;
-    for (let n = top[step]; n !== 0 && calls.length < 500; n = nodes[n].parent) {
-      const node = nodes[n];
-      const json = { kind: node.slot === undefined ? "event" : "call", moment: this.moment(node.step), from: this.shape(node.step).address };
-      if (node.slot === undefined) json.text = node.text;
-      else {
-        const to = this.here(node.step + 1);
-        Object.assign(json, { to: to.address, returns_to: hex(node.returns_to, this.digits), slot: hex(node.slot, this.digits) });
-        if (to.place !== undefined) json.to_place = to.place;
-        if (this.shape(node.step).place !== "") json.from_place = this.shape(node.step).place;
-      }
-      calls.push(json);
-    }
-    return { ...this.here(step), looked_back: this.stretch.instruction[step] - this.stretch.instruction[0], whole: this.about.run.from === 0, calls };
+    const step = this.step_of(at), { stretch } = this;
+    stretch.go_to(step);
+    const space = this.is_paged() ? this.address_space() : "00000000";
+    const calls = this.open_at(step).map(({ line: { stack, program, slot_bytes, address_space, ...line } }) =>
+      (address_space === undefined || address_space === space ? line : { ...line, address_space }));
+    const from = Math.max(stretch.instruction[0] - stretch.description.calls.reach, 0);
+    return { ...this.here(step), looked_back: stretch.instruction[step] - from, whole: from === 0, calls };
   }
 
   // ---- the run
 
+  /// In the order of steps. `at`: the instruction where the run has it.
   gather_events() {
     const { stretch } = this, events = [];
-    for (const [step, text, kind, vector] of stretch.description.events) {
-      events.push(vector === undefined ? { step, kind: text === "halted" ? "halt" : text, text } : { step, kind: EVENT_KINDS[kind], text, vector });
+    for (const [step, text, at, kind, vector, address] of stretch.description.events) {
+      events.push(vector === undefined ? { step, at, kind: text === "halted" ? "halt" : text, text } : { step, at, kind: EVENT_KINDS[kind], text, vector, address });
     }
-    for (const port of stretch.ports) events.push({ ...port, kind: port.write ? "port_write" : "port_read" });
-    stretch.shapes.forEach((shape, number) => {
-      if (!shape.accesses.some((a) => a.flags & OUTSIDE)) return;
-      for (let step = 0; step < stretch.count; ++step) {
-        if (stretch.shape_of[step] !== number) continue;
-        shape.accesses.forEach((access, j) => {
-          if (access.flags & OUTSIDE) events.push({ step, kind: "external_write", physical: stretch.access_physical.items[stretch.access_at[step] + j], bytes: access.size });
-        });
-      }
-    });
+    for (const port of stretch.ports) events.push({ ...port, at: stretch.instruction[port.step], kind: port.write ? "port_write" : "port_read" });
+    for (const [step, at, physical, size] of stretch.description.outside) events.push({ step, at, kind: "external_write", physical, bytes: size });
     return events.sort((a, b) => a.step - b.step);
+  }
+
+  /// The events, and from which instruction on another process runs.
+  events_and_processes() {
+    if (this.all_events !== undefined) return this.all_events;
+    const { stretch } = this, { process } = this.times ??= this.gather_times(), all = [...this.events];
+    for (let step = 0; step < stretch.count; ++step) {
+      const begins = step === 0 ? stretch.instruction[0] === 0 : process[step] !== process[step - 1];
+      if (begins && process[step] >= 0 && this.about.run.has.paging) all.push({ step, at: stretch.instruction[step], kind: "process", process: this.about.processes[process[step]].label });
+    }
+    return this.all_events = all.sort((a, b) => a.at - b.at);
   }
 
   list_events({ from = 0, to = Infinity, limit = 200, kinds = "" }) {
     const wanted = kinds === "" ? null : kinds.split(",");
-    const found = this.events.filter((e) => this.stretch.instruction[e.step] >= from && this.stretch.instruction[e.step] < to && (wanted === null || wanted.includes(e.kind)));
+    const found = this.events_and_processes().filter((e) => e.at >= from && e.at < to && (wanted === null || wanted.includes(e.kind)));
     return {
       events: found.slice(0, limit).map((e) => {
-        const json = { moment: String(this.stretch.instruction[e.step]), kind: e.kind };
+        const json = { moment: String(e.at), kind: e.kind };
         if (e.vector !== undefined && e.kind !== "smi") json.vector = hex(e.vector, 2);
+        if (e.address !== undefined) json.address = e.address;
         if (e.port !== undefined) Object.assign(json, { port: hex(e.port, 4), value: hex(e.value, 2 * e.size) });
-        if (e.physical !== undefined) Object.assign(json, { physical: hex(e.physical, this.physical_digits), size: e.bytes });
+        if (e.physical !== undefined) Object.assign(json, { physical: e.physical, size: e.bytes });
+        if (e.process !== undefined) json.process = e.process;
         return json;
       }),
       more: found.length > limit, kept_to: this.about.run.to,
@@ -513,7 +636,7 @@ export class ExportedSource {
       if (is_new) {
         stretch.go_to(step);
         of_level = this.level() ?? 0;
-        of_process = this.is_paged() ? numbers.get(hex(stretch.register("cr3"), 8)) ?? -1 : 0;
+        of_process = this.is_paged() ? numbers.get(this.address_space()) ?? -1 : 0;
         is_new = false;
       }
       level[step] = of_level;
@@ -530,8 +653,11 @@ export class ExportedSource {
     const columns = { process: new Array(most).fill(null) }, shares = Array.from({ length: most }, () => new Map());
     const add = (name, at, n = 1) => { (columns[name] ??= new Array(most).fill(0))[at] += n; };
     const last = this.first_step(to);
+    let counted = -1;
     for (let step = this.first_step(from); step < Math.min(last, stretch.count); ++step) {
-      if (stretch.iteration[step] !== 0) continue;
+      // One that faults comes again, and a REP counts once.
+      if (!(this.shape(step).flags & COMPLETED) || stretch.instruction[step] === counted) continue;
+      counted = stretch.instruction[step];
       const at = Math.floor((stretch.instruction[step] - from) / width);
       add(`level${times.level[step]}`, at);
       if (times.process[step] >= 0) shares[at].set(times.process[step], (shares[at].get(times.process[step]) ?? 0) + 1);
@@ -541,7 +667,7 @@ export class ExportedSource {
     // What the end of the run delivers has its position, and belongs to the last part.
     const part_of = (instruction) => (instruction === to && to === this.about.run.to ? most - 1 : Math.floor((instruction - from) / width));
     for (const event of this.events) {
-      const at = part_of(stretch.instruction[event.step]);
+      const at = part_of(event.at);
       if (at >= 0 && at < most && names[event.kind] !== undefined) add(names[event.kind], at);
     }
     for (const call of this.about.system_calls.system_calls) {

@@ -160,7 +160,7 @@ function make_moves() {
 
 function make_tabs() {
   const panel = current_place().panel ?? "memory";
-  fill(by_id("tabs"), PANELS.filter(([, , , there]) => there(chosen_run())).map(([name, title]) =>
+  fill(by_id("tabs"), PANELS.filter(([, , , there]) => there(chosen_run(), sources[chosen() - 1])).map(([name, title]) =>
     element("a", { role: "tab", id: `tab-${name}`, href: link_to({ panel: name }), "aria-selected": name === panel ? "true" : "false", "aria-controls": "panel" }, title)));
   by_id("panel").setAttribute("aria-labelledby", `tab-${panel}`);
 }

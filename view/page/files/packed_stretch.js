@@ -3,6 +3,8 @@
 // backwards by undoing it.
 
 const PAGE = 4096;
+/// The address bits of an entry of a page table.
+const ADDRESS = 0x000ffffffffff000n;
 const FORESEEN_BY_LAST = 0, FORESEEN_BY_STRIDE = 1, FIRST_INPUT = 2;
 export const WRITE = 1, OUTSIDE = 2, NOT_KNOWN = 4, DATA = 8, SYSTEM = 16, WALK = 32;
 export const COMPLETED = 1, REPEATED = 2, ITERATES = 4, HAS_EVENTS = 8;
@@ -107,6 +109,7 @@ export class PackedStretch {
     this.path = new Reader(reader.piece(reader.varint()));
     this.long_bytes = new Reader(reader.piece(reader.varint()));
     this.read_memory(new Reader(reader.piece(reader.varint())));
+    this.calls = new Reader(reader.piece(reader.varint()));
     this.shapes = this.description.shapes.map((shape) => this.read_shape(shape, reader));
     this.make_arrays();
     this.run_through();
@@ -125,9 +128,9 @@ export class PackedStretch {
     }
   }
 
-  read_shape([address, code, text, place, flags, instructions, deliveries, kind, accesses, ports, registers, physical], reader) {
+  read_shape([address, code, text, place, flags, instructions, deliveries, kind, accesses, ports, registers], reader) {
     const column = (foresight) => new Column(reader.piece(reader.varint()), foresight);
-    const shape = { address, linear: BigInt("0x" + address), code, text, place, flags, instructions, deliveries, kind, follower: 0, physical };
+    const shape = { address, linear: BigInt("0x" + address), code, text, place, flags, instructions, deliveries, kind, follower: 0 };
     shape.accesses = accesses.map(([of, size, by_address, by_page, by_value]) => {
       const access = { flags: of, size, address: column(by_address) };
       if (of & DATA) access.page = column(by_page);
@@ -156,8 +159,7 @@ export class PackedStretch {
     this.access_bytes = new Growing(Uint32Array);  // where its bytes are: of a write new, old and known
     this.pool = new Growing(Uint8Array, 1 << 20);
     this.ports = [];  // {step, port, write, size, value}
-    this.last_frames = new Map();  // of linear pages, by data alone
-    this.page_frames = new Map();  // of each linear page: steps and frames, as they were met
+    this.last_frames = new Map();  // of linear pages
   }
 
   // ---- once through all steps
@@ -183,7 +185,6 @@ export class PackedStretch {
       // The instruction pointer is not written: the next instruction tells it.
       this.note_pointer(inputs, of_registers, shape);
       let count = of_registers.length;
-      this.note_page(shape.linear >> 12n, shape.physical, step);
       for (const access of shape.accesses) count = this.take_access(access, step, inputs, count);
       for (const port of shape.ports) {
         const number = Number(port.port.next(inputs, count));
@@ -214,14 +215,6 @@ export class PackedStretch {
     return BigInt.asUintN(4 * this.registers[number].digits, linear - this.low[base]);
   }
 
-  note_page(page, frame, step) {
-    let met = this.page_frames.get(page);
-    if (met === undefined) this.page_frames.set(page, met = { steps: [], frames: [] });
-    if (met.frames[met.frames.length - 1] === frame) return;
-    met.steps.push(step);
-    met.frames.push(frame);
-  }
-
   take_access(access, step, inputs, count) {
     const address = access.address.next(inputs, count);
     let physical = Number(address);
@@ -229,7 +222,6 @@ export class PackedStretch {
       const page = address >> 12n;
       const frame = Number(BigInt.asUintN(64, BigInt(this.last_frames.get(page) ?? 0) + access.page.next(inputs, 0)));
       this.last_frames.set(page, frame);
-      this.note_page(page, frame, step);
       physical = frame * PAGE + Number(address & 4095n);
     }
     this.access_address.push(address);
@@ -334,6 +326,41 @@ export class PackedStretch {
   /// Linear address of the instruction that is about to run.
   linear_at(step) {
     return step < this.count ? this.shapes[this.shape_of[step]].linear : BigInt("0x" + this.description.end_address);
+  }
+
+  /// The physical address of a linear one at the step where one is, by the page tables there (Intel SDM vol. 3, 4.3 to
+  /// 4.5); undefined where nothing is mapped, or the page does not hold the tables.
+  find(linear) {
+    const a20 = this.register("a20_mask");
+    const masked = (physical) => Number(a20 === undefined ? physical & 0xfffffn : physical & (a20 | ~0xffffffffn));
+    if (((this.register("cr0") ?? 0n) & 0x80000000n) === 0n) return masked(BigInt.asUintN(32, linear));
+    const cr4 = this.register("cr4") ?? 0n, is_long = ((this.register("efer") ?? 0n) & 0x400n) !== 0n, is_pae = (cr4 & 0x20n) !== 0n;
+    const wide = is_long || is_pae, root = this.register("cr3");
+    let table = root & (is_long ? ADDRESS : is_pae ? 0xffffffe0n : 0xfffff000n);
+    for (let shift = is_long ? 39n : is_pae ? 30n : 22n; ; shift -= wide ? 9n : 10n) {
+      const bits = wide ? (is_pae && !is_long && shift === 30n ? 2n : 9n) : 10n, bytes = wide ? 8 : 4;
+      const entry = this.number_at(Number(table) + bytes * Number((linear >> shift) & ((1n << bits) - 1n)), bytes);
+      if (entry === undefined || (entry & 1n) === 0n) return undefined;
+      const is_large = (entry & 0x80n) !== 0n && (wide ? shift === 21n || (is_long && shift === 30n) : shift === 22n && (cr4 & 0x10n) !== 0n);
+      if (shift === 12n || is_large) {
+        const within = (1n << shift) - 1n;
+        // Of a page of 4 MiB, bits 13 to 20 are bits 32 to 39 of the address.
+        const high = is_large && !wide ? (entry & 0x1fe000n) << 19n : 0n;
+        return masked((entry & ADDRESS & ~within) | high | (linear & within));
+      }
+      table = entry & ADDRESS;
+    }
+  }
+
+  /// The number in memory there; undefined where some byte of it is not known.
+  number_at(physical, bytes) {
+    let value = 0n;
+    for (let i = bytes - 1; i >= 0; --i) {
+      const byte = this.byte(physical + i);
+      if (byte === undefined) return undefined;
+      value = (value << 8n) | BigInt(byte);
+    }
+    return value;
   }
 
   register(name) {

@@ -161,6 +161,6 @@ export const PANELS = [
   ["syscalls", "System calls", show_system_calls, (run) => run.totals.system_calls !== undefined],
   ["processes", "Processes", show_processes, (run) => run.totals.processes !== undefined],
   ["console", "Console", show_console, () => true],
-  ["bus", "Bus", show_bus, (run) => run.has.evidence],
+  ["bus", "Bus", show_bus, (run, source) => run.has.evidence && source.is_live],
   ["find", "Find", show_find, () => true],
 ];

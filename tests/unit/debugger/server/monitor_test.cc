@@ -49,7 +49,8 @@ TEST_F(HighMemoryMonitor, PhysicalAddressesAreTheMachines) {
 /// then INT 14h, whose handler takes its frame off and jumps.
 class RealModeMonitor : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
+  void SetUp() override { RecordingFileWriter(path("r.citcat")).finish(program()); }
+  static Recording program() {
     Recording recording;
     for (std::uint32_t at = 0; at < 0x9000; ++at) recording.image.set(PhysAddr{at}, 0);
     const auto put = [&](std::uint32_t at, std::initializer_list<int> bytes) {
@@ -71,7 +72,7 @@ class RealModeMonitor : public test::TemporaryFolder {
     s.segment[kCs] = {0, 0, 0xffff, 0x9b, false};
     s.idtr = {0, 0x3ff};
     recording.instructions = 8;
-    RecordingFileWriter(path("r.citcat")).finish(recording);
+    return recording;
   }
 };
 
@@ -92,6 +93,28 @@ TEST_F(RealModeMonitor, AHandlerIsLeftWithoutAnIretToo) {
   EXPECT_TRUE(is_in(where("5"), "in INT 14h")) << where("5");
   EXPECT_FALSE(is_in(where("5"), "in INT 13h")) << where("5");
   EXPECT_TRUE(is_in(where("6"), "in no interrupt or exception")) << where("6");
+}
+
+/// The beginning is before an interrupt that comes there.
+TEST_F(RealModeMonitor, TheBeginningIsBeforeWhatIsDeliveredThere) {
+  Recording recording = program();
+  Interrupt interrupt;
+  interrupt.vector = 0x13;
+  interrupt.position_known = true;
+  recording.interrupts.push_back(interrupt);
+  recording.initial.eflags |= 1u << 9;
+  RecordingFileWriter(path("at_0.citcat")).finish(recording);
+  const RecordingFile file = RecordingFile::open(path("at_0.citcat"));
+  DebugTarget target(file, {}, false);
+  Monitor monitor(target, [](const BusTransaction&) { return std::string(); });
+  for (const char* const place : {"begin", "0"}) {
+    monitor.seek("3");
+    monitor.seek(place);
+    EXPECT_EQ(target.next_instruction(), LinearAddr{0x800}) << place;
+    EXPECT_NE(monitor.run("where", {}).find("in no interrupt"), std::string::npos) << place;
+    target.step();
+    EXPECT_EQ(target.next_instruction(), LinearAddr{0x500}) << place;
+  }
 }
 
 }  // namespace
