@@ -65,20 +65,23 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
   return text + " --json";
 }
 
-/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds;
-/// some fifty of the longest ones: twice as many come no nearer to exact figures
-/// (docs/measurements/README.md).
+/// The windows of --sample: where nothing is said, of runs of which all figures would take several
+/// times as long as a replay; some twenty, of the longest runs some fifty: twice as many come no
+/// nearer to exact figures (docs/measurements/README.md).
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
-  constexpr std::uint64_t kLong = 25'000'000;
-  constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kLeastMillions = 5;
+  constexpr std::uint64_t kMillion = 1'000'000, kLong = 10 * kMillion;
+  constexpr std::uint64_t kFew = 20, kMany = 50, kFarthest = 5;
   if (options.sample == "none") return "";
   if (!options.sample.empty()) return options.sample;
   const std::uint64_t end = std::min(file.recording().instructions.value_or(0), range.to);
   const std::uint64_t length = end - std::min(end, range.from);
   if (length < kLong) return "";
-  const std::uint64_t millions = (length + kWindows * kMillion - 1) / (kWindows * kMillion);
-  return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kLeastMillions));
+  const auto millions = [&](std::uint64_t windows) {
+    return (length / kMillion + windows - 1) / windows;
+  };
+  const std::uint64_t apart = std::max(millions(kMany), std::min(millions(kFew), kFarthest));
+  return fmt::format("every {}M for 50k, warm 50k", apart);
 }
 
 /// Null where nothing diverged, or nothing can be tried.
