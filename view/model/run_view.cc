@@ -117,8 +117,13 @@ void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt
   }
   if (wanted.deliveries) {
     const Moment moment{*wanted.deliveries, wanted.position};
-    for (std::uint32_t i = 0; timeline_->moment() < moment && i < kMostSteps; ++i) {
-      if (!timeline_->step()) break;
+    // Behind the instruction there is none, however many deliveries are asked for.
+    const auto may_come = [&] {
+      return timeline_->moment() < moment &&
+             timeline_->position().instruction <= wanted.position.instruction;
+    };
+    for (std::uint32_t i = 0; may_come() && i < kMostSteps; ++i) {
+      if (!timeline_->step() || (i % 256 == 255 && interrupt && interrupt())) break;
     }
   }
   if (!is_it(timeline_->moment())) {

@@ -426,6 +426,8 @@ TEST_F(RunViewTest, RefusesQuestionsThatMakeNoSense) {
   EXPECT_THROW(ask("state", {{"at", "x"}}), UsageError);
   EXPECT_THROW(ask("state", {{"at", "1000"}}), UsageError);
   EXPECT_THROW(ask("state", {{"at", "1~7"}}), UsageError);
+  EXPECT_THROW(ask("state", {{"at", "1~18446744073709551615"}}), UsageError);
+  EXPECT_LT(view_->timeline().position().instruction, 3u) << "it does not look for that far on";
   EXPECT_THROW(ask("memory", {{"at", "1"}, {"address", "600"}, {"size", "65537"}}), UsageError);
   EXPECT_THROW(ask("memory", {{"at", "1"}, {"address", "600"}, {"space", "other"}}), UsageError);
   EXPECT_THROW(ask("move", {{"at", "1"}, {"how", "jump"}}), UsageError);
