@@ -121,7 +121,7 @@ struct CaptureFormat {
   std::string_view description;  ///< one line
   /// 0: certainly not; 100: certainly (a magic number and a checked structure).
   int (*detect)(const CaptureProbe& probe);
-  /// nullptr for files of pin levels, which sample_formats.h opens.
+  /// nullptr for files of pin levels, which open_capture_with_cycles() opens.
   std::unique_ptr<CaptureReader> (*open)(const std::vector<std::string>& paths,
                                          const CaptureOptions& options) = nullptr;
 };

@@ -21,7 +21,7 @@ struct DumpedState {
   CpuState state;                  ///< `unknown` names the registers of words that are missing
   PhysAddr base;                   ///< of the window
   std::uint32_t end = 0;           ///< bytes of the dump
-  bool waits_for_startup = false;  ///< for a SIPI; `state` is halted then
+  bool waits_for_startup = false;  ///< whether it waits for a SIPI; `state` is then halted
   std::vector<std::string> warnings;
 };
 

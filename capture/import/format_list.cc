@@ -32,7 +32,7 @@ const CaptureFormat kRecordFormats[] = {
     {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
      open_moo_capture},
 };
-/// After those of pin levels.
+/// These come after the formats of pin levels.
 const CaptureFormat kByuFormats[] = {
     {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
     {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,

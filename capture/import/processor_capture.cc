@@ -249,7 +249,7 @@ void ProcessorCapture::read_beginning() {
   if (more) give(record);
 }
 
-/// It has none: others have higher numbers, or the capture has no processor at all.
+/// Called if the processor has no records: an error if others, with higher numbers, have some.
 void ProcessorCapture::require_records() const {
   std::string numbers;
   for (std::size_t p = 0; p < facts_.processors.size(); ++p) {

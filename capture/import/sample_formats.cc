@@ -157,13 +157,13 @@ int detect_hp_listing(const CaptureProbe& probe) {
 struct SampleFormat {
   std::string_view id, description;
   int (*detect)(const CaptureProbe& probe);
-  /// Of `columns` as its description says (described_columns()).
+  /// For `columns`, the description says how (described_columns()).
   std::function<std::unique_ptr<SampleSource>(const Paths& paths)> open;
-  /// Where it has one file a channel; nullptr: every path is a segment.
+  /// The files of the channels, if each has its own; nullptr: every path is a segment.
   Paths (*channel_files)(const Paths& paths) = nullptr;
 };
 
-/// The file that it is all in.
+/// Opens a format whose capture is one file.
 template <std::unique_ptr<SampleSource> (*kOpen)(std::unique_ptr<InputStream>)>
 std::unique_ptr<SampleSource> open_file(const Paths& paths) {
   return kOpen(std::make_unique<InputStream>(paths[0]));
@@ -179,7 +179,7 @@ const SampleFormat kSampleFormats[] = {
     {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file for each label",
      detect_hp_listing, open_hp_files, hp_label_files},
     {"lac", "LogicAnalyzer for the Raspberry Pi Pico (.lac)", detect_lac, open_file<open_lac>},
-    // Says how to export what Logic 2 keeps for itself.
+    // An error of its reader says how to export what Logic 2 keeps for itself.
     {"sal", "Saleae Logic 2's own captures, versions 1 and 3", detect_sal,
      [](const Paths& paths) { return open_logic2(paths[0]); }},
     {"columns",

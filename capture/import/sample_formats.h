@@ -13,7 +13,7 @@
 
 namespace citcat {
 
-/// Their rows of capture_formats(), without CaptureFormat::open: open_capture_with_cycles() does.
+/// Their rows of capture_formats(); `open` is nullptr, as open_capture_with_cycles() opens them.
 std::span<const CaptureFormat> sample_formats();
 
 /// The samples themselves, for what looks at pins rather than transactions; nullptr when `format`
@@ -22,8 +22,8 @@ std::span<const CaptureFormat> sample_formats();
 std::unique_ptr<SampleSource> open_samples(std::string_view format,
                                            const std::vector<std::string>& paths);
 
-/// The name by which the functions here know the format with this identifier: of `columns` as it
-/// was asked for ("columns:FILE"), because the file of its description belongs to it.
+/// The name by which the functions here know the format with this identifier. For `columns` it
+/// includes the file of its description, as the user wrote it ("columns:FILE").
 std::string format_in_full(std::string_view id, const CaptureOptions& options);
 
 /// The name without folders, size and hash of a file as stored.

@@ -68,7 +68,7 @@ std::optional<BusTurns> turns_of(const std::string& recording, const SessionFile
   return BusTurns(shared_bus_of(*machine, open_processors(*machine)), machine->processors());
 }
 
-/// For a recording that turns_of() knows the order of.
+/// Requires a recording for which turns_of() returns an order.
 std::vector<bool> foreign_writes_in(const std::string& recording, std::size_t processor) {
   const std::optional<MachineFile> machine = find_machine(recording);
   return foreign_writes_of(*machine, open_processors(*machine), processor);

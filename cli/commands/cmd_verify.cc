@@ -250,7 +250,7 @@ std::optional<Verdict> verify_with_jobs(const PlacedRecording& placed, const Mem
   return verify_in_parts(placed, captured, arguments.comparison, arguments.jobs);
 }
 
-/// Called with the replay where it ended.
+/// Called after a replay has ended, with the replay at its end.
 using AtEnd = std::function<void(const ReplaySession& run)>;
 
 Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
@@ -370,7 +370,7 @@ void refuse_for_digests(const VerifyArguments& arguments) {
   refuse(!arguments.memory.empty(), "--memory");
 }
 
-/// To compare memory at the end one must know in whose cache a line is.
+/// Refuses --memory if the capture does not show which processor has a line in its cache.
 void require_owners(const MachineFile& machine, const BusModel& bus) {
   if (machine.info().shows_sharing || bus.form != CacheForm::write_back) return;
   throw UsageError(

@@ -30,7 +30,7 @@ struct ProcessorVerdict {
   std::vector<std::string> divergence;  ///< as text; empty where it matches
   std::string remarks;                  ///< the same: what else is to be said of it, in lines
   MachineMemory memory;                 ///< of what only it holds
-  /// What it has changed in its cache and the bus has not shown.
+  /// Lines that it has changed in its cache without the bus showing it.
   std::vector<PhysAddr> changed_lines;
 };
 
@@ -51,7 +51,7 @@ struct MachineVerdict {
 /// Checks what the processors took from each other; `files` as open_processors() gives them.
 CrossCheckResult cross_check(const MachineFile& machine, const std::vector<RecordingFile>& files,
                              CrossCheck& check);
-/// The same of what each processor stored in its cache: adds to `verdict.bus`.
+/// Checks what each processor stored in its cache, and adds contradictions to `verdict.bus`.
 void check_stores(const MachineFile& machine, const CrossCheck& check,
                   const ComparisonPolicy& policy, MachineVerdict& verdict);
 /// The part of `captured` that a processor may have changed last, in its cache.

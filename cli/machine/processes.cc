@@ -20,7 +20,7 @@
 namespace citcat {
 namespace {
 
-/// The first byte of a result where the work is done, otherwise a PartFailure.
+/// The first byte of a result if the work succeeded; otherwise this byte is a PartFailure.
 constexpr char kDone = 'd';
 
 void write_all(int to, const std::string& text) {

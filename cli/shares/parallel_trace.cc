@@ -42,7 +42,7 @@ struct PieceHeader {
 /// What a process tells at the end of a part.
 struct PartResult {
   ReplayReport::End end = ReplayReport::End::complete;
-  bool failed = false;  ///< the last text says how
+  bool failed = false;  ///< then the last text is the message
   PartFailure failure = PartFailure::system;
   std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, io_reads = 0, io_writes = 0,
                 external_writes = 0, kt_instructions = 0;

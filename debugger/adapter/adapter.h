@@ -36,7 +36,7 @@ struct OpenedMachine {
   std::vector<Processor> processors;
   /// Where the bus that they share tells their order; otherwise each moves by itself.
   std::optional<BusTurns> turns;
-  MachineTarget::ForeignWrites foreign;  ///< called only where there are turns
+  MachineTarget::ForeignWrites foreign;  ///< called only if `turns` has a value
   std::string at;
 };
 

@@ -321,7 +321,7 @@ void GdbServer::move(const Request& request) {
   send_stop(end);
 }
 
-/// Which watchpoints the move cannot meet before something lies there.
+/// Tells gdb which watchpoints a move cannot meet until something is mapped at their addresses.
 void GdbServer::tell_unmapped() {
   for (const LinearAddr at : machine_.processor(moves_).unmapped_watchpoints()) {
     send_text(fmt::format(

@@ -128,7 +128,7 @@ DebugTarget::Lookout DebugTarget::lookout() const {
   return lookout;
 }
 
-/// Looks where the addresses lie that were not mapped, in the address space in which the move
+/// Looks again where the addresses lie that were not mapped, by the page tables with which the move
 /// began.
 void DebugTarget::look_up_unmapped(Lookout& lookout) const {
   std::vector<Lookout::Unmapped> left;
@@ -140,7 +140,7 @@ void DebugTarget::look_up_unmapped(Lookout& lookout) const {
                each.watchpoint.kind != StopKind::read_watchpoint};
       lookout.watchpoints[each.number] = each.watchpoint;
     } else {
-      // An entry that nobody knows is known when a walk reads it.
+      // An entry that was unknown at first becomes known when a walk reads it.
       piece = {walk.at, walk.bytes, !walk.known, true};
       lookout.watchpoints[each.number].reset();
       left.push_back(each);
@@ -149,7 +149,7 @@ void DebugTarget::look_up_unmapped(Lookout& lookout) const {
   lookout.unmapped = std::move(left);
 }
 
-/// What was met, as gdb inserted it; nullopt: nothing but what is left out.
+/// The breakpoint or watchpoints met, as gdb inserted them; nullopt if all hits are left out.
 std::optional<MoveEnd> DebugTarget::end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout,
                                            Direction direction) {
   using Why = ReplayTimeline::Stop::Why;

@@ -67,20 +67,20 @@ class DebugTarget {
   }
   LinearAddr next_instruction() const { return machine().next_linear(); }
 
-  /// For a breakpoint `size` has no meaning. Watched is the memory that lies at the address just
-  /// now, by whatever address it is accessed, and whoever accesses it. Where nothing lies there, a
-  /// move looks for the store to the page tables that changes this, and then for accesses.
+  /// For a breakpoint `size` has no meaning. A watchpoint watches the memory that lies at the
+  /// address now, whoever accesses it by whatever address. If nothing is mapped there, a move looks
+  /// for the store to the page tables that changes this, and then for accesses.
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove_all() { inserted_.clear(); }
-  /// Accesses to watched memory at which no move ends, of those by other bus masters; may be empty.
+  /// Says which accesses by other bus masters to watched memory end no move; may be empty.
   void leave_out(std::function<bool(const StopHit&)> is_left_out) {
     is_left_out_ = std::move(is_left_out);
   }
   bool has_stops() const { return !inserted_.empty(); }
-  /// Something lies at all of these addresses just now.
+  /// Whether something is mapped now at all of these addresses.
   bool is_mapped(LinearAddr address, std::size_t size) const;
-  /// Addresses of watchpoints of which that is not so.
+  /// The addresses of watchpoints for which is_mapped() is false.
   std::vector<LinearAddr> unmapped_watchpoints() const;
   /// The breakpoint at the instruction that is to run next.
   std::optional<MoveEnd> breakpoint_here() const;
@@ -113,8 +113,8 @@ class DebugTarget {
     bool operator==(const Inserted&) const = default;
   };
   enum class Direction : std::uint8_t { on, back };
-  /// What a move looks for, and of which watchpoint each piece of watched memory is: nullopt for an
-  /// entry of the page tables by which nothing lies at the address yet.
+  /// What a move looks for, and to which watchpoint each piece of watched memory belongs: nullopt
+  /// if the piece is the entry of a page table that maps nothing at the watchpoint's address yet.
   struct Lookout {
     explicit Lookout(const CpuState& cpu) : tables(cpu) {}
     StopSet stops;

@@ -25,7 +25,7 @@ MachineTarget::MachineTarget(std::vector<DebugTarget*> processors, BusTurns turn
   }
 }
 
-/// Another processor made the write that this one notices.
+/// Whether another processor made the write that this one notices.
 bool MachineTarget::is_foreign(std::size_t p, const StopHit& hit) {
   if (!known_[p]) {
     known_[p].emplace();

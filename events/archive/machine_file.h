@@ -50,11 +50,11 @@ void add_edges(const std::string& path, const std::vector<std::vector<std::uint6
 SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
 /// Bytes of a cache line of that bus; 32 where there is no cache.
 std::uint32_t shared_line_bytes(const Recording& recording);
-/// The IDs of the processors' local APICs, to which messages go. They are what each processor reads
-/// from its ID register or, where it does not, what CPUID says; the processors' numbers where
-/// neither is known, or two have the same (Intel SDM vol. 3, 10.4.6).
+/// The IDs of the processors' local APICs, to which messages go: what each processor reads from its
+/// ID register or, if it does not read it, what CPUID says; the processors' numbers if neither is
+/// known or two IDs are equal (Intel SDM vol. 3, 10.4.6).
 std::vector<std::uint8_t> apic_ids_of(const std::vector<RecordingFile>& files);
-/// For what shared_bus_of() gives.
+/// A check for the events of shared_bus_of().
 CrossCheck cross_check_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
 /// For each write of another bus master in the recording of `reader`, one of `files`, whether
 /// another processor made it.

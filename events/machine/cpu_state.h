@@ -51,8 +51,8 @@ struct CpuidLeaf {
 /// The table of processors, oldest first: ROW(enumerator, number, name, traits, buses). The numbers
 /// are those in archives and native captures, from 1 on without gaps; `citcat_cpu` in
 /// capture/writer/citcat_capture.h has the same. The names are for the command line and JSON.
-/// `traits` is a row of cpu_traits.h. `buses` are those of other processors whose pins it has
-/// (capture/bus/bus_list.cc), with a space between them.
+/// `traits` is a row of cpu_traits.h. `buses` names the buses of other processors that have the
+/// same pins (capture/bus/bus_list.cc), with a space between them.
 #define CITCAT_PROCESSORS(ROW)                   \
   ROW(i8086, 8, "8086", k8088, "")               \
   ROW(i8088, 1, "8088", k8088, "")               \
@@ -76,7 +76,7 @@ enum class CpuModel : std::uint8_t {
 #undef CITCAT_MODEL
 };
 #define CITCAT_ONE_MORE(...) +1
-/// The one with the greatest number.
+/// The model with the greatest number.
 inline constexpr auto kLastCpuModel = static_cast<CpuModel>(0 CITCAT_PROCESSORS(CITCAT_ONE_MORE));
 #undef CITCAT_ONE_MORE
 

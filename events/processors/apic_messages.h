@@ -20,12 +20,12 @@ namespace citcat {
 
 class ApicMessages {
  public:
-  /// `ids`: of the processors' APICs.
+  /// `ids`: the IDs of the processors' local APICs.
   explicit ApicMessages(const std::vector<std::uint8_t>& ids)
       : processors_(ids.size()), receivers_(ids) {}
 
   // Each returns what is wrong, or "".
-  /// One on the bus.
+  /// A message is on the bus.
   std::string sent(const BusNote& note);
   /// A processor takes an interrupt from its local APIC. Those of an 8259 are none of these.
   std::string taken(std::uint8_t processor, std::uint8_t vector);
@@ -33,24 +33,24 @@ class ApicMessages {
   struct Asked {
     std::uint8_t processor = 0;
     BusTransaction write;
-    std::string message;  ///< that it asks for
+    std::string message;  ///< text of the message that it asks for
   };
-  /// At the end: the first one of which the bus shows no message, long before its processor's last
-  /// transaction.
+  /// At the end: the first write for which the bus shows no message, although it is long before its
+  /// processor's last transaction.
   std::optional<Asked> unsent() const;
 
   /// A processor writes a register of its local APIC. Returns a message that it showed before that,
   /// and did not ask for.
   std::optional<BusNote> wrote(std::uint8_t processor, const BusTransaction& t);
-  /// It reads one. What is wrong with the value, or "": registers that only their processor changes
-  /// keep what was written to them or read from them before.
+  /// A processor reads such a register. Returns what is wrong with the value, or "": registers that
+  /// only their processor changes keep what was last written to them or read from them.
   std::string read(std::uint8_t processor, const BusTransaction& t);
-  /// It drives another transaction.
+  /// A processor drives another transaction.
   void passed(std::uint8_t processor) { ++processors_[processor].transactions; }
   /// INIT: nothing is pending, and the APIC takes nothing but INIT, NMI and SIPI.
   void reset(std::uint8_t processor);
 
-  /// Whether a transaction accesses these registers.
+  /// Whether a transaction accesses a register of the local APIC.
   static bool is_register(const BusTransaction& t);
 
  private:
@@ -71,7 +71,7 @@ class ApicMessages {
     std::bitset<256> pending;           ///< sent to it for sure, and not taken yet
     std::bitset<256> sent;              ///< that may have been sent to it and not taken yet
     std::uint64_t transactions = 0;
-    std::map<std::uint32_t, std::uint32_t> registers;  ///< that keep their values, by offset
+    std::map<std::uint32_t, std::uint32_t> registers;  ///< values that are kept, by offset
   };
 
   std::string check_command(Processor& sender, const BusNote& note);

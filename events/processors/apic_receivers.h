@@ -28,7 +28,7 @@ struct ApicMessage {
   /// upper half.
   static ApicMessage of_command(std::uint32_t low);
 
-  /// As the constructor takes it.
+  /// The message in the form that the constructor takes.
   std::uint64_t data() const {
     return vector | std::uint64_t{mode} << 8 | std::uint64_t{destination} << 16 |
            std::uint64_t{details} << 24;
@@ -51,7 +51,7 @@ class ApicReceivers {
     Set may, sure;  ///< those that it may go to, and those among them that it goes to
   };
 
-  /// `ids`: of the processors' APICs.
+  /// `ids`: the IDs of the processors' local APICs.
   explicit ApicReceivers(std::vector<std::uint8_t> ids)
       : ids_(std::move(ids)), processors_(ids_.size()) {}
 

@@ -38,9 +38,9 @@ struct CrossCheckResult {
 
 class CrossCheck {
  public:
-  /// `apic_ids`: one for each processor. `ram_bytes`: what lies above is no memory; 0: not known.
-  /// `shows_sharing`: the bus shows HIT#, LOCK# and invalidations, so that it can be known who had
-  /// which line, of `line_bytes`.
+  /// `apic_ids`: one for each processor. `ram_bytes`: above this address there is no memory; 0: not
+  /// known. `shows_sharing`: the bus shows HIT#, LOCK# and invalidations, which tell who had which
+  /// line of `line_bytes`.
   CrossCheck(std::vector<std::uint8_t> apic_ids, std::uint32_t ram_bytes, bool shows_sharing,
              std::uint32_t line_bytes);
 

@@ -29,8 +29,8 @@ LoggedAddress qemu_exec_address(std::string_view line) {
   return hexadecimal_number(line.substr(first + 1, second - first - 1));
 }
 
-/// The number after the third slash has in its lowest 9 bits how many instructions the block has at
-/// most, or 0 (QEMU, include/exec/translation-block.h, CF_COUNT_MASK).
+/// The greatest number of instructions in the block, or 0: the lowest 9 bits of the number after
+/// the third slash (QEMU, include/exec/translation-block.h, CF_COUNT_MASK).
 std::uint32_t qemu_exec_most(std::string_view line) {
   constexpr std::uint64_t kCountMask = 0x1ff;
   const std::size_t last = line.rfind('/');

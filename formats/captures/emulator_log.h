@@ -19,7 +19,7 @@ struct EmulatorLogEntry {
   std::string text;      ///< the line itself
   /// The first bytes of the instruction, as many as are told; there may be more than it has.
   std::vector<std::uint8_t> bytes = {};
-  /// How many instructions it may stand for; 0: any number of them.
+  /// The greatest number of instructions that it stands for; 0: no limit.
   std::uint32_t most = 1;
 };
 
@@ -32,7 +32,7 @@ struct LogForm {
   /// The bytes in a line; null: no line tells them.
   std::vector<std::uint8_t> (*bytes)(std::string_view line) = nullptr;
   bool offsets = false;  ///< addresses are offsets in CS
-  /// How many instructions the entry of a line may stand for; null: one.
+  /// The greatest number of instructions that the entry of a line stands for; null: one.
   std::uint32_t (*most)(std::string_view line) = nullptr;
   /// Options with which the emulator leaves nothing out of its log; null: none are needed.
   const char* whole_with = nullptr;

@@ -35,11 +35,11 @@ inline std::uint32_t fetched_together(CacheModel model) {
   return model == CacheModel::none ? 4 : model == CacheModel::pentium ? 32 : 16;
 }
 
-/// A page of RAM, where the host has it; nullptr where a part of it is something else.
+/// Where the host has a page of RAM; nullptr if a part of the page is not RAM.
 struct PageInRam {
   const std::uint8_t* live = nullptr;
   std::uint8_t* shadow = nullptr;
-  bool plain = false;  ///< nothing in it is never cached
+  bool plain = false;  ///< all of it may be cached
 };
 
 class BusModel {
@@ -51,7 +51,7 @@ class BusModel {
   void set_uncached_window(std::uint32_t begin, std::uint32_t bytes) {
     window_begin_ = begin, window_bytes_ = bytes;
   }
-  /// How to ask whether a byte of RAM is in a table of descriptors; without that any may be.
+  /// `holds` says whether a byte of RAM is in a table of descriptors; without it, any byte may be.
   void set_descriptors(std::function<bool(PhysicalAddress)> holds) {
     holds_descriptor_ = std::move(holds);
   }
@@ -91,9 +91,9 @@ class BusModel {
   /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
   /// nothing else happens.
   bool fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes, bool sequential);
-  // The same in a page that is known, where all is in a line that is held and nobody has changed:
-  // nothing is seen of it, and what the last fetch has left stays. False, with nothing done, where
-  // more is to be looked at.
+  // The same for an access to a known page that lies in one line, which the cache holds and nobody
+  // else has changed: the bus shows nothing of it, and what the last fetch has left stays. These
+  // return false, and do nothing, if the access is not of this kind.
   bool read_unseen(const PageInRam& page, PhysicalAddress address, std::uint32_t size) {
     const std::uint64_t number = address >> line_shift_;
     if (!caches(page) || !in_one_line(address, size) || disturbs_fetch(number)) return false;
@@ -130,8 +130,8 @@ class BusModel {
     return true;
   }
   // Without a cache.
-  /// Whether nothing but an access itself is seen: nobody else has changed what is read, and what
-  /// is written is not what was fetched last.
+  /// Whether the bus shows the access and nothing else: nobody else has changed what is read, and
+  /// what is written is not what was fetched last.
   bool is_plain(const PageInRam& page, bool store, PhysicalAddress address,
                 std::span<const std::uint8_t> bytes) const {
     if (model_ != CacheModel::none || !page.plain) return false;
@@ -146,7 +146,7 @@ class BusModel {
     sink_.single(RecordType::data_write, address, bytes, 0);
     std::memcpy(page.shadow + (address & 0xfff), bytes.data(), bytes.size());
   }
-  /// fetch() where nobody else has changed the code. False, with nothing done, elsewhere.
+  /// fetch() of code that nobody else has changed. Returns false, and does nothing, otherwise.
   bool fetch_plainly(const PageInRam& page, PhysicalAddress address,
                      std::span<const std::uint8_t> bytes, bool sequential);
   /// Reads RAM for the processor itself (page tables, descriptors): the value that is there.
@@ -184,7 +184,7 @@ class BusModel {
   bool in_one_line(PhysicalAddress address, std::uint32_t size) const {
     return (address & (line_bytes() - 1)) + size <= line_bytes();
   }
-  /// A line of RAM as it is, and as it is known.
+  /// A line of RAM as it is, and as the processor and its bus have last seen it.
   struct Line {
     const std::uint8_t* live;
     const std::uint8_t* known;
@@ -192,7 +192,7 @@ class BusModel {
   Line line_at(PhysicalAddress base) const {
     return {memory_.live(base), std::as_const(memory_).shadow(base)};
   }
-  /// The line that an address of a page is in.
+  /// The line of a page that has this address.
   Line line_in(const PageInRam& page, PhysicalAddress address) const {
     const std::uint64_t at = address & 0xfff & ~std::uint64_t{line_bytes() - 1};
     return {page.live + at, page.shadow + at};

@@ -18,7 +18,7 @@ class WayOrder {
 
  private:
   using Order = std::array<std::uint8_t, kWays>;
-  static constexpr unsigned kCount = 24;  ///< so many orders there are
+  static constexpr unsigned kCount = 24;  ///< number of orders: kWays factorial
   static constexpr auto kOrders = [] {
     std::array<Order, kCount> all{};
     Order order{0, 1, 2, 3};
@@ -28,7 +28,7 @@ class WayOrder {
     }
     return all;
   }();
-  /// The order after a way was used.
+  /// The number of the order that follows when a way is used.
   static constexpr auto kNext = [] {
     std::array<Order, kCount> all{};
     for (unsigned from = 0; from < kCount; ++from)
@@ -44,7 +44,7 @@ class WayOrder {
   std::uint8_t order_ = 0;
 };
 
-/// All of it is in one line of the host's cache.
+/// A set, all of which is in one line of the host's cache.
 struct alignas(64) CacheSet {
   static constexpr unsigned kWays = WayOrder::kWays;
   static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
@@ -53,11 +53,11 @@ struct alignas(64) CacheSet {
     bool dirty = false;
     bool shared = false;  ///< another processor may have it, too
   };
-  std::array<std::uint64_t, kWays> line{kNoLine, kNoLine, kNoLine, kNoLine};  ///< their numbers
+  std::array<std::uint64_t, kWays> line{kNoLine, kNoLine, kNoLine, kNoLine};  ///< line numbers
   std::array<Way, kWays> ways;
   WayOrder order;
 
-  /// The number of the way that holds the line, or kWays. It may be any, so nothing is guessed.
+  /// The number of the way that holds the line, or kWays; no branches, which would mispredict.
   unsigned find(std::uint64_t number) const {
     unsigned found = 1u << kWays;
     for (unsigned way = 0; way < kWays; ++way)

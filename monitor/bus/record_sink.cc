@@ -55,7 +55,7 @@ void RecordSink::store_record(const Record& record) {
 
 /// A record has the lower half of an address alone.
 void RecordSink::say_upper_half(std::uint32_t upper) {
-  // It has no position.
+  // Such a record has no position.
   store_record({~std::uint64_t{0}, std::uint64_t{upper} << 32,
                 std::uint64_t{static_cast<std::uint8_t>(RecordType::high)} << 32, 0, 0});
   upper_ = upper;
@@ -71,7 +71,7 @@ void RecordSink::put(RecordType type, std::uint64_t address, std::span<const std
                              std::uint64_t{(burst | driver_ << 4) & 0xff} << 24;
   Record record{its.instructions, static_cast<std::uint32_t>(clock()) | address << 32,
                 its.iterations | what << 32, 0, 0};
-  // Nearly all of them are half a line, or without a cache an aligned dword.
+  // The data of nearly all records are half a line or, without a cache, an aligned dword.
   constexpr std::size_t kHalfLine = 16, kDword = 4;
   if (bytes.size() == kHalfLine)
     std::memcpy(&record[3], bytes.data(), kHalfLine);

@@ -34,7 +34,7 @@ class SegmentLimits {
     unknown_ = 0;
     find_limited();
   }
-  /// Nothing that is accessed through these segments, a bit for each, can be refused.
+  /// Whether no access through these segments, a bit for each, can be refused.
   bool allow(unsigned segments) const { return (limited_ & segments) == 0; }
   /// Whether a processor makes this access of `size` bytes at a linear address.
   bool allows(unsigned segment, std::uint32_t linear, std::uint32_t size, bool store) const;

@@ -46,8 +46,8 @@ class Attempt {
  private:
   static constexpr std::uint64_t kNothing = std::uint64_t{1} << 63;  ///< not canonical
   unsigned shown_ = 0;                   ///< accesses since the attempt or the iteration began
-  unsigned shown_before_ = 0;            ///< in the attempt before: the first of these are the same
-  std::uint64_t first_read_ = kNothing;  ///< its first access, a read, until it stores
+  unsigned shown_before_ = 0;            ///< accesses that earlier attempts have shown
+  std::uint64_t first_read_ = kNothing;  ///< address of the first access, if a read, until a store
 };
 
 }  // namespace citcat::monitor

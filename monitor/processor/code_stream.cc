@@ -19,7 +19,7 @@ std::uint64_t CodeStream::base_at(std::uint64_t ip, std::uint64_t translated_at)
   return segment_.base;
 }
 
-/// `gpr(n)`, `base(segment)`: what registers hold.
+/// `gpr(n)` and `base(segment)` return the contents of registers.
 template <typename Gpr, typename Base>
 std::uint64_t CodeStream::address_of_operand(const Insn& insn, Gpr gpr, Base base) const {
   const MemoryOperand operand = insn.details().operand;

@@ -32,7 +32,7 @@ class CodeStream {
   }
   /// The linear address that the instruction's memory operand has.
   std::uint64_t effective_address(const Insn& insn, const LoggedState& state) const;
-  /// The same without the state, which takes long.
+  /// The same without a LoggedState, which takes long to collect.
   std::uint64_t effective_address(const Insn& insn) const;
 
   std::uint64_t base() const { return segment_.base; }

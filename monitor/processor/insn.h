@@ -48,7 +48,7 @@ struct alignas(64) Insn {
   /// What is seen of its accesses is what the caches let through.
   bool accesses_unseen : 1 = false;
   bool loads_unseen : 1 = false;  ///< the same of what it loads
-  /// So many after it in its block continue its line and wait.
+  /// The number of instructions after it in its block that continue its line and wait.
   std::uint8_t alike_behind = 0;
   /// The segments that may refuse its accesses, a bit for each; none in 64-bit mode.
   std::uint8_t segments = 0;

@@ -66,8 +66,8 @@ struct Monitor {
   bool begin_next = false;   ///< the marker was stored: the next instruction is the first
   qemu_plugin_scoreboard* score = nullptr;  ///< Processor::begun
   bool stop_next = false;
-  /// So many instructions may have been recorded without a look at whether the recording goes on:
-  /// see look_ahead(). 0 where each has to be looked at.
+  /// Until so many instructions are recorded, nobody need check whether the recording goes on: see
+  /// look_ahead(). 0: it must be checked for each.
   std::uint64_t quiet_until = 0;
   bool knows_high_memory = false;
 

@@ -121,8 +121,8 @@ void start(const Insn& insn) {
   check_end(insn);
 }
 
-/// Finds out how long the recording goes on unless more happens than is unseen, and no other
-/// processor sees what is done. Called after all that may change it.
+/// Finds out how long the recording goes on if the bus shows nothing meanwhile and there is no
+/// other processor. Called after everything that may change the answer.
 void look_ahead() {
   const Trigger& stop = monitor->options.stop;
   const Recorder& recorder = monitor->now->recorder;
@@ -133,7 +133,7 @@ void look_ahead() {
   monitor->quiet_until = !quiet ? 0 : counts ? stop.number : ~std::uint64_t{0};
 }
 
-/// Whether so many instructions can begin without a look at each.
+/// Whether so many instructions can begin without a check of each.
 inline bool goes_on(std::uint64_t instructions) {
   return monitor->now->recorder.instructions() + instructions < monitor->quiet_until;
 }
@@ -167,7 +167,7 @@ struct ReportedAccess {
   unsigned size = 0;
   std::uint64_t address = 0;
 
-  /// Whether only the recorder says if it has to be looked at.
+  /// Whether the recorder alone decides if its short way is enough.
   bool is_quick() const {
     constexpr unsigned kMostBytes = 8;
     return monitor->quiet_until != 0 && !device && size <= kMostBytes;
@@ -181,7 +181,7 @@ inline ReportedAccess access_at(qemu_plugin_meminfo_t info, std::uint64_t linear
           qemu_plugin_hwaddr_phys_addr(where)};
 }
 
-/// Whether accesses are looked at in this phase. Finds the processor that makes one.
+/// Whether this phase looks at accesses. First finds the processor that makes one.
 inline bool watches_accesses() {
   if (monitor->quiet_until != 0) return true;
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return false;
@@ -194,7 +194,7 @@ std::span<const std::uint8_t> bytes_of(const qemu_plugin_mem_value& value,
   return {reinterpret_cast<const std::uint8_t*>(&value.data), access.size};
 }
 
-/// catch_up() where that takes little.
+/// catch_up(), by a short way where there is one.
 inline void catch_up_quickly() {
   Processor& now = *monitor->now;
   if (!is_behind(now)) return;
@@ -204,7 +204,7 @@ inline void catch_up_quickly() {
   now.next_begun = last + 1;
 }
 
-/// Tells the recorder of what was begun before a store, which has been made, as if it had not.
+/// Tells the recorder of what began before a store that RAM has already, as if RAM did not have it.
 void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
   Processor& now = *monitor->now;
   const Insn* const last = *now.begun;
@@ -214,7 +214,7 @@ void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored
   if (out) now.recorder.put_back(address, stored);
 }
 
-/// An instruction starts that has to be looked at.
+/// An instruction starts that the recorder must look at by itself.
 void start_watched(const Insn& insn) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
   hear();

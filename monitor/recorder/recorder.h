@@ -79,8 +79,8 @@ class Recorder {
   void enter_behind(const Insn& insn);
   /// The same of all from `first` to `last`, which wait.
   void follow_all(const Insn* first, const Insn* last);
-  /// The same where all of them are on the line that was fetched last. False, with nothing done,
-  /// where there is more to it.
+  /// The same if all of them are on the line that was fetched last. Returns false, and does
+  /// nothing, otherwise.
   bool pass(const Insn& first, const Insn& last) {
     Flight& flight = seen_.flight;
     if (!first.continues_line || first.alike_behind < &last - &first ||
@@ -132,7 +132,7 @@ class Recorder {
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(true);
     return true;
   }
-  /// Without a cache: the same for an access of which nothing but itself is seen, which is shown.
+  /// Without a cache: the same for an access that the bus shows, and of which it shows no more.
   bool access_plainly(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
                       std::span<const std::uint8_t> value) {
     Attempt& attempt = seen_.flight.attempt;

@@ -22,7 +22,7 @@ void Recorder::begin_at_rest() {
   seen_.control.take();
   seen_.code.jump();
   waits_ = seen_.cpu.number != 0 && state.segment[1].base == kResetBase && state.ip == kResetIp;
-  // Its state does not say that it waits.
+  // The state that was sent does not say that the processor waits for a SIPI.
   if (waits_) seen_.cpu.sink.event(RecordType::init, 0, 0);
 }
 

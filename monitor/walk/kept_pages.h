@@ -1,8 +1,8 @@
 #pragma once
 // The translations that a processor may still use: those that it has walked for and that nothing
-// has dropped since (Intel SDM vol. 3, 4.10). Its TLB may be smaller, but a walk that it makes once
-// more sets no bit, unless a program has changed a page table that is in use and dropped nothing.
-// Then it depends on the walk whether bits are set. Replays make none, so the monitor shows none.
+// has dropped since (Intel SDM vol. 3, 4.10). A smaller TLB makes it walk again, but such a walk
+// sets no bit unless a program has changed a page table in use and dropped nothing. Then a bit may
+// be set if the processor walks; a replay sets none, so the monitor shows none.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,10 +19,10 @@ class KeptPages {
     PhysicalAddress frame = 0;
     bool dirty = false, global = false;
     bool large = false;            ///< a piece of a larger page
-    std::uint64_t generation = 0;  ///< which CR3 it was walked with; of global pages any
+    std::uint64_t generation = 0;  ///< number of the CR3 at the walk; global pages ignore it
   };
 
-  /// By linear page number; nullptr where there is none.
+  /// Finds a page by its linear page number; nullptr if it is not kept.
   const Page* find(std::uint64_t page) const {
     const auto found = pages_.find(page);
     return found != pages_.end() && is_kept(found->second) ? &found->second : nullptr;
@@ -34,10 +34,10 @@ class KeptPages {
   }
   void drop(std::uint64_t page) { pages_.erase(page); }
   void drop_all() { pages_.clear(); }
-  /// CR3 was loaded.
+  /// CR3 was loaded: only global pages are kept.
   void drop_unglobal() { ++generation_; }
-  /// INVLPG: of larger pages all pieces may be dropped (Intel SDM vol. 3, 4.10.4.1). `largest`:
-  /// the page number's bits that are within the largest page there may be.
+  /// INVLPG: it may drop all pieces of a larger page (Intel SDM vol. 3, 4.10.4.1). `largest`: the
+  /// bits of a page number that lie within the largest possible page.
   void invalidate(std::uint64_t page, std::uint64_t largest) {
     drop(page);
     std::erase_if(pages_, [&](const auto& item) {
@@ -54,7 +54,7 @@ class KeptPages {
 
   static constexpr std::size_t kMost = 1 << 14;
   std::unordered_map<std::uint64_t, Page> pages_;
-  std::size_t most_ = kMost;  ///< there may be as many before those that were dropped are removed
+  std::size_t most_ = kMost;  ///< beyond so many, pages that were dropped are removed
   std::uint64_t generation_ = 0;
 };
 

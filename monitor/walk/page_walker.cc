@@ -6,7 +6,7 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
   const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
                             ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
-  // What makes a processor drop all it holds: PG and WP, PSE, PAE, PGE, SMEP, SMAP, LMA and NXE.
+  // A change of PG, WP, PSE, PAE, PGE, SMEP, SMAP, LMA or NXE makes a processor drop all it holds.
   const bool drops_all = ((control.cr0 ^ control_.cr0) & 0x80010000) != 0 ||
                          ((control.cr4 ^ control_.cr4) & 0x3000b0) != 0 ||
                          ((control.efer ^ control_.efer) & 0xc00) != 0;
@@ -39,7 +39,7 @@ void PageWalker::flush() {
 
 void PageWalker::invalidate(std::uint64_t linear) {
   flush();
-  // Pages of 1 GiB, 2 or 4 MiB.
+  // The largest pages are of 1 GiB, 2 or 4 MiB.
   const std::uint64_t largest = long_mode() ? 0x3ffff : pae() ? 0x1ff : 0x3ff;
   kept_.invalidate(reach(linear) >> 12, largest);
 }
@@ -53,7 +53,7 @@ void PageWalker::insert(const Entry& entry) {
   tlb_[set][next_[set]++ % kWays] = entry;
 }
 
-/// Without paging there is no walk, and no mark to be set.
+/// Without paging, no walk is needed and no mark is set.
 const PageWalker::Entry* PageWalker::insert_unpaged(std::uint64_t page) {
   static constexpr std::uint8_t kNoMark = 0;
   const PhysicalAddress frame = page << 12 & a20_mask_;
@@ -125,7 +125,7 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
 PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
                                     PhysicalAddress at, bool large) const {
-  constexpr std::uint32_t kGlobal = 0x100, kGlobalPages = 0x80;  // the second one in CR4
+  constexpr std::uint32_t kGlobal = 0x100, kGlobalPages = 0x80;  // kGlobalPages is in CR4
   const PhysicalAddress place = at & a20_mask_;
   frame &= a20_mask_;
   return {page,
@@ -294,15 +294,15 @@ bool PageWalker::was_marked(std::uint64_t linear) const {
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
-/// What a processor has kept for an access that needs no walk. The emulator goes where the tables
-/// say now; a page that they have moved meanwhile was walked for again.
+/// The page that a processor has kept if the access needs no walk, or nullptr. The emulator goes
+/// where the tables say now, so a page that they have moved meanwhile needs a walk.
 const KeptPages::Page* PageWalker::kept(std::uint64_t linear, bool store) const {
   const KeptPages::Page* const page = kept_.find(linear >> 12);
   if (page == nullptr || (store && !page->dirty)) return nullptr;
   return locate(linear) == (page->frame | (linear & 0xfff)) ? page : nullptr;
 }
 
-/// Walks for a page that only this TLB does not hold any more. False where a processor walks, too.
+/// Walks for a page that a processor still holds and this TLB does not. False if it needs a walk.
 bool PageWalker::fill_as_kept(std::uint64_t linear, bool store) {
   const KeptPages::Page* const page = kept(linear, store);
   if (page == nullptr) return false;
@@ -315,7 +315,7 @@ bool PageWalker::fill_as_kept(std::uint64_t linear, bool store) {
   return true;
 }
 
-/// A processor has walked. `stored`: the page is dirty now, whatever its entry says.
+/// Keeps what a processor has walked for. `stored`: the page is dirty, whatever its entry says.
 void PageWalker::fill(const Entry& walked, bool stored) {
   Entry entry = walked;
   entry.dirty = entry.dirty || stored;

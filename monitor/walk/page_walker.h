@@ -1,8 +1,8 @@
 #pragma once
 // The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
 // own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
-// bits it sets. A walk for a page that a larger TLB would still hold sets none. Tables of two and
-// of four levels, and those of PAE.
+// bits it sets. A walk for a page that a larger TLB would still hold sets none. Tables may have two
+// or four levels, or be those of PAE.
 
 #include <array>
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace citcat::monitor {
 struct alignas(64) HeldPage {
   std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
   PhysicalAddress frame = 0;               ///< physical address of the page
-  /// The lowest byte of the table entry that maps it, where marks are: as it is, and as the bus has
-  /// shown it.
+  /// The lowest byte of the table entry that maps the page, which has the marks: as it is, and as
+  /// the bus has shown it.
   const std::uint8_t* live = nullptr;
   const std::uint8_t* shadow = nullptr;
   PageInRam in_ram;
@@ -69,7 +69,7 @@ class PageWalker {
   bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
     return held(linear, store, physical) != nullptr;
   }
-  /// What it holds then, or nullptr.
+  /// The page if holds() is true, otherwise nullptr.
   [[gnu::always_inline]] const HeldPage* held(std::uint64_t linear, bool store,
                                               PhysicalAddress physical) {
     const std::uint64_t page = (linear & reach_) >> 12;
@@ -201,8 +201,8 @@ class PageWalker {
   std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
   bool met_no_execute_ = false;
   KeptPages kept_;
-  bool marks_nothing_ = false;  ///< the walk sets no bits, and those that were set are taken back
-  bool own_store_ = false;      ///< the walk sets its bits in RAM, where the emulator makes none
+  bool marks_nothing_ = false;  ///< the walk sets no bits, and takes back those that were set
+  bool own_store_ = false;      ///< the walk sets its bits in RAM, because the emulator makes none
   PhysicalAddress a20_mask_ = ~PhysicalAddress{0};
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };

@@ -38,7 +38,7 @@ BusParts<PartBytes> shown_memory(const RecordingFile& file) {
   return parts;
 }
 
-/// What the bus shows of some lines to their processor.
+/// When the bus showed some lines to their processor.
 struct ShownLines {
   std::map<PhysAddr, Position> last;  ///< where it showed each line last, if it did
   Position end;                       ///< of the last transaction
@@ -47,7 +47,7 @@ struct ShownLines {
                                        [](Position at, const auto& c) { return at < c.first; });
     return next == clocks.end() ? 0 : next->second;
   }
-  /// Where the processor came further, and the clock then.
+  /// Each new position of the processor, with its clock, ascending.
   std::vector<std::pair<Position, std::uint64_t>> clocks;
 };
 

@@ -38,7 +38,7 @@ class SliceDelivery {
   std::vector<PushedWord> frame_;
   std::vector<FrameSlot> slots_;
   SliceWay way_ = SliceWay::value;  ///< of what was met last
-  std::uint8_t bits_ = 0;           ///< of that, the bits that matter
+  std::uint8_t bits_ = 0;           ///< bits that matter of what was met last
   bool by_event_ = false;           ///< what the processor says of the event matters
 };
 

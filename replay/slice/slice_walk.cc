@@ -202,8 +202,8 @@ void SliceWalk::demand_span(const ValueSpan& span, SliceWay way, std::uint8_t bi
   for (std::uint32_t i = 0; i < count; ++i) demand_byte(span, i, way, bits);
 }
 
-/// Looks which bytes of what it writes matter, and which of their bits, and wants what they are
-/// made of.
+/// Finds which bytes and bits that the effect writes matter, and adds the sources of these to the
+/// demands.
 void SliceWalk::effect(const ValueEffect& effect) {
   using When = ValueEffect::When;
   const bool loaded = effect.when == When::always || length(effect.told_by) != 0;

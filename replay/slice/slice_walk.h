@@ -57,7 +57,7 @@ class SliceWalk {
   struct Met {
     std::vector<std::uint16_t> places;
     std::vector<SliceMemory> memory;
-    std::vector<std::uint8_t> place_bits, memory_bits;  ///< of these, which of their bits
+    std::vector<std::uint8_t> place_bits, memory_bits;  ///< the bits that mattered of each
     SliceWay nearest = SliceWay::control;
     bool any() const { return !places.empty() || !memory.empty(); }
     void clear();
@@ -103,7 +103,7 @@ class SliceWalk {
   AccessStream loads_, stores_;
   Demand demand_;
   Met met_;
-  std::vector<Demand::Byte<std::uint32_t>> hits_;  ///< of one effect: bytes of `to`
+  std::vector<Demand::Byte<std::uint32_t>> hits_;  ///< bytes of `to` that matter in an effect
   bool touched_memory_ = false;
   /// In the number of the register stack: fixed, as MMX has them, or from the top.
   bool fixed_numbers_ = false;

@@ -28,7 +28,7 @@ bool executes(const PlainRun& run, const EmulatorLogEntry& entry, const LogForm&
 struct LogPlace {
   PlainRun run;
   std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
-  std::uint32_t most = 0;                      ///< instructions of that, with this one; 0: any
+  std::uint32_t most = 0;                      ///< instructions left in it, with this one; 0: any
   std::optional<std::uint64_t> repeated = {};  ///< the entry, where it is a REP
   bool in_handler = false;                     ///< the entry is of an interrupt's handler
   /// For a place that no entry follows: where a handler was left that the log has the beginning of.
@@ -37,8 +37,8 @@ struct LogPlace {
   std::uint64_t position() const { return run.ended() ? ~std::uint64_t{0} : run.position(); }
 };
 
-/// Where the block of the current instruction goes on, if it does, with `most` instructions left:
-/// none goes on after a branch.
+/// The address at which the block of the current instruction goes on, with `most` instructions
+/// left; nullopt if it ends here, as it does after a branch.
 std::optional<std::uint64_t> next_in_block(const PlainRun& run, std::uint32_t most) {
   const tools::StaticInstruction& i = run.instruction();
   if (most == 1 || i.info.control_flow) return std::nullopt;

@@ -43,7 +43,7 @@ void ProcedureCalls::left(const tools::CallFrame& frame, std::uint64_t instructi
     rows_.calls.back().jumped = frame.path;
     return;
   }
-  // With it all return that jumped on the way to it.
+  // All procedures that jumped on the way to this one return with it.
   std::uint64_t all = 0;
   for (std::uint32_t path = frame.path; path != 0; path = rows_.calls[path - 1].jumped) {
     ProcedureCallRow& row = rows_.calls[path - 1];

@@ -27,8 +27,8 @@ class RowPass;
 
 struct SourceOptions {
   std::string path;        ///< the name that the archive was opened by
-  unsigned processor = 0;  ///< its number
-  /// Of all processors, of which this is one; null: the others are not there.
+  unsigned processor = 0;  ///< number of the processor
+  /// What all processors of the machine share; null: the recording has only this one.
   SharedRows* shared = nullptr;
   bool placed_now = false;  ///< a search has just put its interrupts in their places
   bool check = true;        ///< compare with the evidence on the way

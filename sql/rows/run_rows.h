@@ -107,7 +107,7 @@ struct ProcedureCallRow {
   std::uint64_t at = 0;  ///< position of the first instruction of the procedure
   std::uint64_t instructions = 0;
   std::uint32_t caller = 0, procedure = 0, depth = 0;
-  std::uint32_t jumped = 0;  ///< number of the row, from 1 on, whose procedure jumped here
+  std::uint32_t jumped = 0;  ///< number, from 1, of the row whose procedure jumped here
   ContextNumber context = 0;
   bool ended = false;
   bool is_call = false;  ///< else it ran without having been called, and is no row
@@ -145,7 +145,7 @@ struct RowNeeds {
   bool instructions = false, accesses = false, values = false;
   bool events = false, system = false, ports = false, external_writes = false;
   bool system_calls = false, calls = false, processes = false;
-  bool sharing = false;        ///< of all processors together, by a replay of its own
+  bool sharing = false;        ///< needs a replay of all processors together
   bool process_names = false;  ///< names of processes are followed from the beginning on
 
   RowNeeds operator|(const RowNeeds& o) const;

@@ -1,6 +1,6 @@
 #pragma once
-// What a machine's processors communicate, as rows: its own replay of all of them together, in the
-// order of their bus, once.
+// What a machine's processors communicate, as rows: one replay of all of them together, in the
+// order of their bus, collects these when they are first needed.
 
 #include <cstddef>
 #include <functional>
@@ -15,8 +15,8 @@ namespace citcat::sql {
 
 class SharedRows {
  public:
-  /// `machine` null: the machine has one processor, and communicates nothing. What is given must
-  /// outlive the object. `check`: compare with the evidence on the way. `poll` may throw to end it.
+  /// `machine`, which must outlive this, is null if there is one processor, which shares nothing.
+  /// `check`: compare with the evidence on the way. `poll` may throw to end the replay.
   SharedRows(const MachineFile* machine, bool check, std::function<void()> poll)
       : machine_(machine), check_(check), poll_(std::move(poll)) {}
 

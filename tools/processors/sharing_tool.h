@@ -17,8 +17,8 @@
 
 namespace citcat::tools {
 
-/// Bytes that one processor reads and another one wrote, none of which it has read since: what one
-/// access to one line reads of what one instruction wrote.
+/// Bytes that another processor wrote, where a processor reads them for the first time since: those
+/// that one access reads from one line and that one instruction wrote.
 struct Communication {
   ProcessorAccess read;
   PhysAddr first;                ///< of the bytes
@@ -35,7 +35,7 @@ class SharingTool final : public MachineListener {
   SharingTool(std::size_t processors, std::uint32_t line_bytes,
               std::function<std::uint64_t()> clock, std::size_t top, const Symbols& symbols);
 
-  /// Calls f for each, in the order of the bus.
+  /// Calls f for each Communication, in the order of the bus.
   void report_each(std::function<void(const Communication&)> f) { report_each_ = std::move(f); }
 
   void access(const ProcessorAccess& access) override;

@@ -7,7 +7,7 @@
 
 namespace citcat::flow {
 
-/// A flag becomes a bit of a byte that has the flags with its number modulo 8. Three of them are
+/// Flag number `bit` becomes bit `bit` modulo 8 of a byte of flags. The bits 1, 3 and 5 are
 /// constants (SDM vol. 1, 3.4.3).
 void FlowMaker::put_flag(const ValueSpan& byte, unsigned bit) {
   const bool constant = bit == 1 || bit == 3 || bit == 5;
@@ -15,7 +15,7 @@ void FlowMaker::put_flag(const ValueSpan& byte, unsigned bit) {
                  constant ? kNothing : at_place(place::flag(bit)), 0xff);
 }
 
-/// A bit of such a byte becomes the flag, or may.
+/// A bit of such a byte becomes the flag; with `may_be_kept`, the flag may also keep its value.
 void FlowMaker::take_flag(unsigned bit, const ValueSpan& byte, bool may_be_kept) {
   const ValueSpan flag = at_place(place::flag(bit));
   effect_on_bits(flag, 0xff, byte, static_cast<std::uint8_t>(1u << bit % 8));

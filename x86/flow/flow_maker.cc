@@ -142,7 +142,7 @@ void FlowMaker::carry(const ValueSpan& to, unsigned bytes, const std::vector<Val
   }
 }
 
-/// What a register has above the bytes that a result has.
+/// Clears the bytes of a register above the `bytes` that a result has.
 void FlowMaker::clear_above(const ValueSpan& to, unsigned bytes) {
   if (to.of != ValueSpan::Of::places || to.count <= bytes) return;
   effect({{to.of, static_cast<std::uint16_t>(to.first + bytes),
@@ -163,7 +163,7 @@ void FlowMaker::ordinary() {
   std::vector<ValueSpan> whole = flags;
   const bool moves = instruction_.meta.category == ZYDIS_CATEGORY_CMOV;
   const bool bytewise = is_bytewise(mnemonic()) || moves;
-  // With a source of 0 they leave their target alone, as all processors do.
+  // If the source is 0, these leave their target unchanged on all processors.
   const bool searches = mnemonic() == ZYDIS_MNEMONIC_BSF || mnemonic() == ZYDIS_MNEMONIC_BSR;
   for (const ZydisDecodedOperand& o : all_operands()) {
     if (!writes(o)) continue;
@@ -187,7 +187,7 @@ void FlowMaker::ordinary() {
       clear_above(*to, 4);
       to->count = 4;
     }
-    // The high half of a product, which an operand does not name, is made of all of both.
+    // Every byte of the high half of a product, which no operand names, depends on all of both.
     const bool low = o.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT ||
                      to->first == place::gpr(kEax, 0, 1).first;
     if (carries(mnemonic()) && low) {

@@ -62,7 +62,7 @@ class FlowMaker {
     effect.told_by = told_by;
     flow_.effects.push_back(std::move(effect));
   }
-  /// These bits of a byte, of these bits.
+  /// The bits `to_bits` of a byte depend on the bits `from_bits` of another one.
   void effect_on_bits(const ValueSpan& to, std::uint8_t to_bits, const ValueSpan& from,
                       std::uint8_t from_bits) {
     ValueEffect bits{{to}, {}, {from}};

@@ -7,7 +7,7 @@ namespace citcat::flow {
 
 /// Byte i of what it writes is made of byte i of what it reads alone.
 bool is_bytewise(ZydisMnemonic mnemonic);
-/// Byte i of its result is made of the bytes 0 to i of what it reads: sums, low halves of products.
+/// Whether byte i of the result is made of bytes 0 to i: in sums and in low halves of products.
 bool carries(ZydisMnemonic mnemonic);
 /// With both operands the same register the result is a constant.
 bool clears_register(ZydisMnemonic mnemonic);

@@ -57,7 +57,7 @@ void FlowMaker::widen_accumulator() {
   if (size == 4) effect({at_gpr(kEdx, 4, 4)}, {});
 }
 
-/// AND, OR and TEST with a constant: bits that it decides alone depend on nothing.
+/// AND, OR and TEST with a constant: bits that the constant alone decides depend on nothing.
 void FlowMaker::masked_logic(const ZydisDecodedOperand& to, std::uint64_t mask) {
   const auto from = source(to);
   const auto out = target(to);

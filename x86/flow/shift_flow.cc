@@ -8,8 +8,8 @@
 namespace citcat::flow {
 namespace {
 
-/// The bit that becomes bit `to` of a result of `bits` bits; those of the second operand of a
-/// double shift follow the first one's. nullopt: none, it is cleared.
+/// The number of the bit that becomes bit `to` of a result of `bits` bits, or nullopt if that is
+/// cleared. In a double shift, the second operand has the numbers from `bits` on.
 std::optional<int> shifted_from(ZydisMnemonic mnemonic, int to, int count, int bits) {
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_SHL:

@@ -35,7 +35,7 @@ struct ValueEffect {
   ValueSpan told_by = {};
   /// Bits of each byte of `to` that it writes; the others are written by other effects, or kept.
   std::uint8_t to_bits = 0xff;
-  /// Bits of the sources that it takes; 0: all of `whole`, and of a lane those that matter of `to`.
+  /// Bits of the sources that count; 0: all of `whole`, and in a lane those that matter in `to`.
   std::uint8_t from_bits = 0;
 };
 

@@ -35,15 +35,15 @@ bool FlowMaker::special_vectors() {
     return false;
   }
   const bool done = vector_move() || vector_shuffle() || vector_elements();
-  // The rest of the register of the x87 is set.
+  // Writing an MMX register sets the other bits of the x87 register to ones.
   if (done && is_of(operand(0), ZYDIS_REGCLASS_MMX)) {
     effect({part(*target(operand(0)), kMmxBytes, place::kStackBytes - kMmxBytes)}, {});
   }
   return done;
 }
 
-/// From one part to another. What the other one is longer by is cleared; what is no part of it is
-/// kept.
+/// Moves a part of one operand to a part of the other one. If the target part is longer, its rest
+/// is cleared; bytes outside it are kept.
 bool FlowMaker::vector_move() {
   const ZydisDecodedOperand& o = operand(0);
   const bool to_memory = o.type == ZYDIS_OPERAND_TYPE_MEMORY;
@@ -116,7 +116,7 @@ bool FlowMaker::vector_move() {
   }
 }
 
-/// Elements that a constant, or the instruction itself, picks.
+/// Each element is one that a constant, or the instruction itself, picks from the operands.
 bool FlowMaker::vector_shuffle() {
   const ZydisDecodedOperand& o = operand(0);
   if (!is_vector(o)) return false;
@@ -127,7 +127,7 @@ bool FlowMaker::vector_shuffle() {
   const ValueSpan to = *target(o), first = *source(o);
   const ValueSpan second = source(operand(1)).value_or(first);
   const unsigned bytes = vector_bytes(o);
-  /// Element i is element pick(i) of the first operand and, after those, of the second.
+  /// Element i is number(i) among the elements of the first operand and then the second's.
   const auto pick = [&](unsigned size, const auto& number) {
     const unsigned count = bytes / size;
     for (unsigned i = 0; i < count; ++i) {
@@ -170,13 +170,13 @@ bool FlowMaker::vector_shuffle() {
     case ZYDIS_MNEMONIC_PSRLDQ:
       return pick(1, [&](unsigned i) { return i + picks < bytes ? i + picks : 2 * bytes; });
     case ZYDIS_MNEMONIC_PALIGNR:
-      // The second operand lies below the first.
+      // The instruction takes the second operand as the lower half.
       return pick(1, [&](unsigned i) {
         const unsigned n = i + picks;
         return n < bytes ? n + bytes : n < 2 * bytes ? n - bytes : 2 * bytes;
       });
     case ZYDIS_MNEMONIC_INSERTPS: {
-      // An element of the second operand, its place, and elements that are cleared.
+      // The constant picks an element of the second operand, its place, and elements to clear.
       const bool memory = operand(1).type == ZYDIS_OPERAND_TYPE_MEMORY;
       return pick(4, [&](unsigned i) {
         if ((picks >> i & 1) != 0) return 2 * 4u;
@@ -211,7 +211,7 @@ bool FlowMaker::blend_by_signs(unsigned size, const ValueSpan& to, const ValueSp
   return true;
 }
 
-/// An element of each register that is written together; the rest of a register is kept.
+/// Results whose elements are made as vector_shape() says; the rest of a register is kept.
 bool FlowMaker::vector_elements() {
   using Kind = VectorShape::Kind;
   const std::optional<VectorShape> known = vector_shape(mnemonic());
@@ -291,7 +291,7 @@ bool FlowMaker::vector_elements() {
   return false;
 }
 
-/// Elements of another size, or the same; what no element of the result is made for is cleared.
+/// Element i is made of element i of `from`, which may have another size; the rest is cleared.
 bool FlowMaker::each_element(const VectorShape& shape, const ValueSpan& to, const ValueSpan& from,
                              unsigned count) {
   const std::string_view name = ZydisMnemonicGetString(mnemonic());

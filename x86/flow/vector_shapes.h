@@ -30,7 +30,7 @@ struct VectorShape {
   std::uint8_t from = 1;  ///< bytes of an element of the second operand
 };
 
-/// nullopt for what has another rule, or none that is known.
+/// nullopt if the instruction has no such shape.
 std::optional<VectorShape> vector_shape(ZydisMnemonic mnemonic);
 
 }  // namespace citcat::flow

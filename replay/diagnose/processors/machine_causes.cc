@@ -435,10 +435,10 @@ void MachineCauses::invalidated(std::size_t i) {
   }
 }
 
-/// Messages of the APIC bus are what command registers (ICR) ask for.
+/// Changes after which messages of the APIC bus are those that command registers (ICR) ask for.
 void MachineCauses::messages() {
   if (!trouble_.is_contradiction) return;
-  std::map<std::uint8_t, std::uint8_t> destinations;  // in their upper halves, by processor
+  std::map<std::uint8_t, std::uint8_t> destinations;  // by processor, from the upper half
   for (const ShownEvent& its : near_.events) {
     const BusTransaction& t = its.event.t;
     if (its.event.note || t.op != BusOp::data_write) continue;
@@ -483,8 +483,8 @@ void MachineCauses::message_of(const ShownEvent& write, const ApicMessage& asked
   cause.text = fmt::format(
       "processor {} sent a message by its transaction {}{}, which the capture lacks: {}",
       write.event.processor, t.index, at(t), asked.text());
-  // Before another message that was captured as a later one: of that one the end of the bus may
-  // lack what shows that it is missing.
+  // Cheaper than `wrong_message`, so tried first: if a later message were taken for this one, its
+  // own absence might not show before the end of the bus.
   cause.price = 0.4;
   add(cause, write.clock);
   cause.kind = MachineCauseKind::wrong_message;

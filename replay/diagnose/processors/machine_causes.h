@@ -16,12 +16,12 @@ namespace citcat {
 enum class MachineCauseKind : std::uint8_t {
   wrong_processor,       ///< another processor did it
   missing_invalidation,  ///< the capture lacks that a shared line became a processor's own
-  extra_invalidation,    ///< it has one that was none
+  extra_invalidation,    ///< it has one that did not happen
   wrong_order,           ///< two things came the other way round
   wrong_line,            ///< an invalidation was of another line
   wrong_fill,            ///< a line came otherwise: shared or not (HIT#), for a store or not
   missing_message,       ///< the capture lacks a message of the APIC bus that a processor asked for
-  extra_message,         ///< it has one that was none
+  extra_message,         ///< it has one that no processor sent
   wrong_message,         ///< it has another one than the processor asked for
 };
 /// As in JSON, e.g. "wrong_processor".

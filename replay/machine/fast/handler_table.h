@@ -10,9 +10,9 @@
 
 namespace citcat::fast {
 
-// What the column `fast` of opcodes.def may say: the way (fast_forms.h), and the row of the first
-// form that operands may have; ONE(word, way, row). EACH: each operation has a row, which follows
-// that of the one before it in opcodes.def. `o` is the operation.
+// The words that the column `fast` of opcodes.def may have: ONE(word, way, row). `way` is one of
+// fast_forms.h, and `row` belongs to the first form that operands may have. With EACH, each
+// operation has a row of its own, in the order of opcodes.def. `o` is the operation.
 #define FAST_WORDS(ONE, EACH)                                             \
   ONE(no, elsewhere, 0)                                                   \
   EACH(alu, alu, kAluWithRegister)                                        \
@@ -70,7 +70,7 @@ struct FastOpcode {
   FastWord word;
   Operation operation;
 };
-/// By rows of opcodes.def.
+/// Has an element for each row of opcodes.def.
 inline constexpr auto kFastOpcodes = std::to_array<FastOpcode>({
 #define OPCODE(MAP, FIRST, COUNT, MODRM, PREFIX, OPERATION, ONE, TWO, THREE, ACCESS, REGISTERS, \
                CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS, FAST)                                \
@@ -79,7 +79,7 @@ inline constexpr auto kFastOpcodes = std::to_array<FastOpcode>({
 #undef OPCODE
 });
 
-/// The place of an operation among those with the same word; behind the last, how many these are.
+/// The place of an operation among those with the same word; their number if it is none of them.
 constexpr unsigned place_among(FastWord word, Operation operation, Operation* list = nullptr) {
   std::array<Operation, 16> found{};
   unsigned count = 0;
@@ -95,7 +95,7 @@ constexpr unsigned place_among(FastWord word, Operation operation, Operation* li
   return count;
 }
 
-/// The operations with a word, in the order of opcodes.def; conditions have that of their numbers.
+/// The operations with a word, in the order of opcodes.def, which for conditions is by number.
 template <FastWord kWord>
 inline constexpr auto kOperations = [] {
   constexpr auto kNone = static_cast<Operation>(0xffff);

@@ -389,7 +389,7 @@ void add_arithmetic_registers(HandlerTable& t) {
     t[kMultiply].in_registers[kSize] = multiply_register<T, false>;
     t[kMultiplyImmediate].in_registers[kSize] = multiply_register<T, true>;
   }
-  // With 16 bits their results are undefined, so these are executed elsewhere.
+  // With 16 bits, results can be undefined: the fast tier leaves these instructions to others.
   if constexpr (kSize >= operand_size(4)) {
     for_each_operation<FastWord::double_shift>([&](auto i, auto k) {
       t[kDoubleShiftByNumber + i].in_registers[kSize] = double_shift<k, false, T>;

@@ -267,7 +267,7 @@ CITCAT_FAST_HANDLER void read_selector(FAST_PARAMETERS) {
 
 // Rows of the table.
 
-/// Those that have no size.
+/// Adds handlers that do not depend on a size.
 inline void add_bit_registers(HandlerTable& t) {
   for_each_number<kConditionCount>(
       [&](auto c) { t[kSetIf + c].in_registers[operand_size(1)] = set_register<c>; });
@@ -277,7 +277,7 @@ inline void add_bit_registers(HandlerTable& t) {
   t[kStoreAh].in_registers[0] = store_ah;
 }
 
-/// Those of a size of words.
+/// Adds handlers for one size of words.
 template <unsigned kSize>
 void add_bit_registers_of(HandlerTable& t) {
   using T = Sized<kSize>;
@@ -291,11 +291,11 @@ void add_bit_registers_of(HandlerTable& t) {
   for_each_number<kConditionCount>(
       [&](auto c) { t[kMoveIf + c].in_registers[kSize] = move_register_if<c, T>; });
   t[kReadSelector].in_registers[kSize] = read_selector<T>;
-  // With 16 bits its result is undefined, so it is executed elsewhere.
+  // With 16 bits, the result of BSWAP is undefined: the fast tier leaves it to others.
   if constexpr (kSize != operand_size(2)) t[kSwapBytes].in_registers[kSize] = swap_bytes<T>;
 }
 
-/// Those of a size of bytes or words.
+/// Adds handlers for one size of bytes or words.
 template <unsigned kSize>
 void add_exchange_registers(HandlerTable& t) {
   using T = Sized<kSize>;

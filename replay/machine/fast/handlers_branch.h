@@ -242,7 +242,7 @@ void add_ends(HandlerTable& t) {
         [&](auto flat) { t[kJumpIndirect].in_memory[size][flat] = jump_memory<F, T, flat>; });
   });
   for_each_stack<F>([&](auto flat, auto size) {
-    // In 64-bit mode they are of 64 bits.
+    // In 64-bit mode, calls and returns have 64 bits.
     if constexpr (!F::kWide || size == operand_size(8)) add_calls_of<F, flat, size>(t);
   });
 }

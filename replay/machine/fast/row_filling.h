@@ -35,7 +35,7 @@ using Sized = std::conditional_t<
     I == 0, std::uint8_t,
     std::conditional_t<I == 1, std::uint16_t,
                        std::conditional_t<I == 2, std::uint32_t, std::uint64_t>>>;
-/// How many of them a mode has.
+/// The number of sizes that a mode has.
 template <class M>
 inline constexpr unsigned kSizes = M::kWide ? 4 : 3;
 
@@ -45,13 +45,13 @@ constexpr void for_each_word(F&& f) {
   for_each_number<kSizes<M> - 1>([&](auto i) { f(std::integral_constant<unsigned, i + 1>{}); });
 }
 
-/// The handler of a rare operation takes any segment as one that is not flat.
+/// Uses the same handler for flat segments as for others, because the operation is rare.
 inline void set_rare(HandlerRow& row, unsigned size, Handler handler) {
   row.in_memory[size][0] = row.in_memory[size][1] = handler;
 }
 
-/// The policy of handlers that store nothing, in place of `A`: they need none of their own where
-/// only stores are noted.
+/// The policy of handlers that store nothing, in place of `A`. A policy that notes only stores
+/// needs no handlers of its own for them.
 template <class A>
 using Reading = std::conditional_t<
     A::kStores,
@@ -63,7 +63,7 @@ template <class M, class F>
 void for_each_stack(F&& f) {
   for_each_word<M>([&](auto size) {
     if constexpr (!M::kWide) f(std::false_type{}, size);
-    // In 64-bit mode none has 4 bytes.
+    // In 64-bit mode, no instruction pushes 4 bytes.
     if constexpr (!M::kWide || size != operand_size(4)) f(std::true_type{}, size);
   });
 }
