@@ -27,7 +27,7 @@ namespace {
 
 using Routes = std::array<std::uint64_t, 2>;  ///< bytes from processor 0 to 1, and from 1 to 0
 
-/// The processor that reads; its position; the position at which the other one wrote.
+/// The processor that reads, its position, and the position at which the other one wrote.
 using Moment = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 /// Bytes that one reads and the other wrote last, each once.
 using Moments = std::map<Moment, std::uint64_t>;

@@ -237,7 +237,7 @@ bool change_fill(Records& all, std::mt19937& random, std::uint8_t with, std::uin
   return true;
 }
 
-/// A fill, and one by the other processor that comes soon after it.
+/// Two fills by different processors, one soon after the other.
 bool exchange_fills(Records& all, std::mt19937& random) {
   constexpr std::size_t kFar = 20;
   const auto end = [&](std::size_t i) {
@@ -251,7 +251,7 @@ bool exchange_fills(Records& all, std::mt19937& random) {
   return at.has_value();
 }
 
-/// Takes away what is one or two records.
+/// Removes an event, which may be one record or two.
 template <typename Is>
 bool lose(Records& all, std::mt19937& random, Is is) {
   const auto at = some_place(all, random, is);
@@ -274,7 +274,7 @@ bool move_sipi(Records& all, std::mt19937& random) {
   return true;
 }
 
-/// Damage to what only shared caches, and their starts, have. False where there is no place for it.
+/// Damages what only captures of several processors have. False if there is no place for it.
 bool damage_sharing(Records& all, DamageKind kind, std::mt19937& random) {
   switch (kind) {
     case DamageKind::miscounted_invalidation: {
@@ -378,7 +378,7 @@ bool damage(Records& all, DamageKind kind, std::mt19937& random) {
   }
 }
 
-/// What was made of a capture.
+/// The traces and the memory that a capture leads to.
 struct Made {
   std::vector<std::vector<std::uint8_t>> traces;  ///< by processor
   std::vector<std::uint64_t> instructions;
@@ -395,8 +395,8 @@ struct TracedReplay {
 };
 using Replays = std::vector<std::unique_ptr<TracedReplay>>;
 
-/// Memory of the machine at the end: a line is what the processor that owns it made of it, or what
-/// the bus left.
+/// Memory of the machine at the end: a line has the bytes of the processor that owns it, or those
+/// that the bus showed last.
 std::map<std::uint64_t, std::uint8_t> memory_at_end(const CrossCheck& check,
                                                     const Replays& replays) {
   constexpr std::uint32_t kPageBytes = 4096;
@@ -414,7 +414,7 @@ std::map<std::uint64_t, std::uint8_t> memory_at_end(const CrossCheck& check,
   return memory;
 }
 
-/// Nothing where something is wrong.
+/// nullopt if the bus has a contradiction or a replay diverges.
 std::optional<Made> made_of(const MachineFile& machine) {
   const std::vector<RecordingFile> files = open_processors(machine);
   CrossCheck check = cross_check_of(machine, files);
@@ -478,7 +478,7 @@ bool agree(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& 
   return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin());
 }
 
-/// Where both ran equally far.
+/// Compares traces as far as both go.
 void expect_same_memory(const Made& found, const Made& right) {
   if (found.instructions != right.instructions) return;
   for (const auto& [address, byte] : found.memory) {

@@ -252,12 +252,12 @@ TEST_F(ExplainedMachine, AnInterruptThatTheCaptureLacksIsFoundByItsProcessor) {
               ::testing::HasSubstr("instruction " + std::to_string(dropped.icount)));
 }
 
-/// A message between processors that the capture lacks, or has otherwise, or twice.
+/// The capture lacks a message between processors, has another one in its place, or has it twice.
 TEST_F(ExplainedMachine, AMessageIsNamed) {
   if (!has_data()) GTEST_SKIP() << "without the shared captures";
   constexpr std::uint8_t kMessage = 17;
   const std::vector<MonitorRecord> whole = data().records('C');
-  // Not the first ones, which start the other processor.
+  // The first messages start the other processor, so this takes a later one.
   constexpr std::size_t kBegin = 25'000;
   const auto sent = std::find_if(whole.begin() + kBegin, whole.end(), [](const MonitorRecord& r) {
     return r.type == kMessage && r.burst >> 4 < 2;
@@ -302,7 +302,7 @@ TEST_F(ExplainedMachine, AStoreToASharedLineThatNothingShowsAgainIsNamed) {
   expect_repair(first_cause(explained()), "missing_invalidation", dropped);
 }
 
-/// Cut right before it, the same store may have had its invalidation behind the cut.
+/// If the capture ends right before it, the invalidation may have come after the end.
 TEST_F(ExplainedMachine, AStoreAtACutIsNoContradiction) {
   std::vector<MonitorRecord> all = sample_records();
   std::size_t cuts = 0;

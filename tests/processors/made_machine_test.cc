@@ -569,7 +569,7 @@ TEST_F(MadeMachines, InternalValuesAreOfAProcessorEach) {
       HasSubstr("the capture shows 2 processors"));
 }
 
-/// In processes of their own, too, commands end as they do in one.
+/// Commands that work in several processes end with the same exit code as in one.
 TEST_F(MadeMachines, FailAlikeWithAnyNumberOfJobs) {
   store(made_machine({2, 3}));
   import();

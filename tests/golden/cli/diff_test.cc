@@ -224,7 +224,7 @@ TEST_F(RunDifference, LogsThatEmulatorsWroteAreRead) {
     const Json other = json({"compare", "r.citcat", "wrong.log"}, 1);
     EXPECT_EQ(other.at("a").at("text"), "iret") << name;
     EXPECT_EQ(other.at("b").at("address"), "00007c34") << name;
-    // A line that is missing, of an instruction before another one.
+    // The log lacks the line of an instruction that another one follows.
     text = read_file(logs + name);
     const std::size_t begin = text.rfind('\n', text.rfind("7c32")) + 1;
     text.erase(begin, text.find('\n', begin) + 1 - begin);

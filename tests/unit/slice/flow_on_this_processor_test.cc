@@ -26,7 +26,7 @@ namespace {
 constexpr unsigned kMemory = place::kCount, kMemoryBytes = 16, kUnits = kMemory + kMemoryBytes;
 constexpr std::array<unsigned, 6> kFlagBits{0, 2, 4, 6, 7, 11};
 
-/// A byte of each place, 0 or 1 of each flag; then an operand in memory.
+/// For each place its byte, or 0 or 1 if it is a flag; then an operand in memory.
 using Values = std::array<std::uint8_t, kUnits>;
 
 bool is_flag(unsigned unit) { return unit >= place::kFlags && unit < place::kFlags + 32; }
@@ -58,7 +58,7 @@ class TriedInstruction {
   }
 };
 
-/// MMX and SSE, with the registers 0 to 2.
+/// MMX and SSE instructions, with the registers 0 to 2.
 class TriedVector final : public TriedInstruction {
  public:
   TriedVector(HostFpu& host, const FpuForm& form) : host_(host), form_(form) {
@@ -107,7 +107,7 @@ class TriedVector final : public TriedInstruction {
   const FpuForm form_;
 };
 
-/// Others, with RAX, RCX, RDX, RBX, and memory at RSI.
+/// Integer instructions, with RAX, RCX, RDX, RBX, and memory at RSI.
 class TriedInteger final : public TriedInstruction {
  public:
   TriedInteger(std::span<const std::uint8_t> code, std::uint8_t* room) : room_(room) {
@@ -253,7 +253,7 @@ class DrawnValues {
   Values values_{};
 };
 
-/// An instruction's trials: what its flow does not say, and what it says that does not show.
+/// The trials of an instruction: changes that its flow misses, and sources that no trial shows.
 class FlowTrial {
  public:
   FlowTrial(const DecodedInstruction& info, TriedInstruction& instruction, std::mt19937_64& random)
@@ -338,7 +338,7 @@ class FlowTrial {
   std::string missed_;
 };
 
-/// The trials of many.
+/// The trials of many instructions.
 struct FlowTrials {
   unsigned tried = 0;
   std::string missed;                     ///< the last one that misses something
@@ -388,7 +388,7 @@ void each_vector_encoding(std::mt19937_64& random, F&& f) {
           const unsigned modrm = draw % 2 == 0 || group ? 0xc2 | reg << 3 : 0x02 | reg << 3;
           bytes.push_back(static_cast<std::uint8_t>(opcode));
           bytes.push_back(static_cast<std::uint8_t>(modrm));
-          // Counts that are not too large, comparisons that numbers decide.
+          // Shift by counts that are not too large, and compare so that numbers decide.
           const bool compares = map.size() == 1 && opcode == 0xc2;
           bytes.push_back(static_cast<std::uint8_t>(group      ? 1 + random() % 7
                                                     : compares ? random() % 3
@@ -430,8 +430,8 @@ TEST(FlowOnThisProcessor, ElementsOfVectorsAreMadeOfWhatIsNamed) {
   });
   EXPECT_EQ(trials.missed, "");
   EXPECT_GT(trials.tried, 1000u);
-  // All of their operands are named for all of the result; and of numbers that are cut off to
-  // integers the lowest bits hardly ever count.
+  // Their flows name all operands for every byte of the result; and the lowest bits of numbers that
+  // are truncated to integers hardly ever count.
   const std::set<std::string> coarse{"aeskeygenassist", "mpsadbw",   "cvttpd2dq",
                                      "cvttpd2pi",       "cvttps2dq", "cvttps2pi"};
   EXPECT_EQ(trials.coarse, coarse);
@@ -444,10 +444,10 @@ void each_integer_encoding(std::mt19937_64& random, F&& f) {
   struct Row {
     Bytes opcodes;
     bool memory = true;  ///< its r/m may be memory
-    unsigned first = 2;  ///< of the digits of ModRM: 2 is DX
+    unsigned first = 2;  ///< first register field of ModRM to try: 2 is DX
     unsigned last = 2;
     unsigned immediate = 0;  ///< bytes; 4: two where operands have 16 bits
-    bool counts = false;     ///< by its immediate
+    bool counts = false;     ///< its immediate is a count
     Bytes before = {};
     bool modrm = true;
   };
@@ -496,7 +496,7 @@ void each_integer_encoding(std::mt19937_64& random, F&& f) {
   }
   for (const Row& row : rows) {
     for (const std::uint8_t opcode : row.opcodes) {
-      // Each size of registers and of memory; more often where constants differ.
+      // Try each size of registers and of memory, and several constants.
       for (unsigned draw = 0; draw < (row.immediate == 0 ? 6u : 9u); ++draw) {
         const unsigned size = draw % 3;
         for (unsigned digit = row.first; digit <= row.last; ++digit) {

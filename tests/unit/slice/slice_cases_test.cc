@@ -90,7 +90,7 @@ TEST_F(SliceCases, WhatFxsaveStoresCameFromNowhereElse) {
 
 // ---- flags in bytes
 
-/// ZF is made of one byte and CF of another; what comes after them takes one of the two out again.
+/// ZF comes from one byte and CF from another; the instructions that follow extract one of the two.
 class SliceOfFlagsInBytes : public SliceCases {
  protected:
   SliceOfFlagsInBytes() {

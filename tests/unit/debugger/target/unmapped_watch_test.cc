@@ -1,4 +1,4 @@
-// A watchpoint on an address at which nothing lies when a move begins is met once something does.
+// A watchpoint on an address that is not mapped when a move begins is met after it is mapped.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a call takes where its procedure does not return, but jumps to another one that does.
+// The instructions of a call whose procedure does not return, but jumps to another one that does.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class TailCalls : public test::TemporaryFolder {
     guest_.put(kThird, {0x90, 0x90, 0x90, 0xc3});
   }
 
-  /// Instructions of calls, by where they begin.
+  /// Instructions of each call, by the address of its procedure.
   std::map<std::uint64_t, std::uint64_t> calls(const Symbols& symbols) {
     guest_.recording.instructions = kLength;
     RecordingFileWriter(path("r.citcat")).finish(guest_.recording);
