@@ -1,9 +1,9 @@
-# A Debian of the smallest kind in a folder: sourced, after private-apt.sh, by scripts that build or try
-# citcat in one. They need root and debootstrap.
+# A minimal Debian in a folder. Scripts that build or try citcat in one source this file, after
+# private-apt.sh. They need root and debootstrap.
 
 debian_roots=()
 
-# debian_root_make ROOT SUITE: that Debian, with its proc, its terminals, and lists of its packages.
+# debian_root_make ROOT SUITE: makes it, with /proc, terminals, and the lists of its packages.
 debian_root_make() {
   local root=$1 suite=$2 mirror
   mirror=$(private_apt_mirror "^($suite|bookworm|stable|oldstable)\$")
@@ -13,12 +13,12 @@ debian_root_make() {
   mount -t proc proc "$root/proc" && mount -t devpts devpts "$root/dev/pts" || return
   cp /etc/resolv.conf "$root/etc/" || return
   printf 'deb %s %s main\n' "$mirror" "$suite" >"$root/etc/apt/sources.list"
-  [[ $suite != bookworm ]] ||  # where a new enough QEMU is
+  [[ $suite != bookworm ]] ||  # backports have a new enough QEMU
     printf 'deb %s bookworm-backports main\n' "$mirror" >>"$root/etc/apt/sources.list"
   debian_root_run "$root" 'apt-get -qq -o APT::Sandbox::User=root update'
 }
 
-# debian_root_run ROOT COMMANDS [NAME=VALUE...]: a shell in it, with nothing of the caller's environment.
+# debian_root_run ROOT COMMANDS [NAME=VALUE...]: runs a shell in it, without the caller's environment.
 debian_root_run() {
   local root=$1 commands=$2
   shift 2
@@ -26,12 +26,12 @@ debian_root_run() {
     DEBIAN_FRONTEND=noninteractive "$@" bash -ec "$commands" </dev/null
 }
 
-# debian_root_tree ROOT TREE: what is committed in TREE, in its folder /tree.
+# debian_root_tree ROOT TREE: puts what is committed in TREE into its folder /tree.
 debian_root_tree() {
   mkdir -p "$1/tree" && git -C "$2" archive HEAD | tar -x -C "$1/tree"
 }
 
-# Takes apart what was mounted; what they are in can be removed then, and not before.
+# Unmounts what was mounted in all of them. Do this before you remove their folders.
 debian_root_leave_all() {
   local root
   for root in "${debian_roots[@]}"; do umount -q "$root/dev/pts" "$root/proc" || true; done

@@ -65,9 +65,9 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
   return text + " --json";
 }
 
-/// The windows of --sample: where nothing is said, of runs of which all figures would take several
-/// times as long as a replay; some twenty, of the longest runs some fifty: twice as many come no
-/// nearer to exact figures (docs/measurements/README.md).
+/// The windows of --sample. Without the option, long runs have windows, because all figures would
+/// take several times as long as a replay: up to twenty, and up to fifty in the longest runs. Twice
+/// as many come no nearer to exact figures (docs/measurements/README.md).
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
   constexpr std::uint64_t kMillion = 1'000'000, kLong = 10 * kMillion;

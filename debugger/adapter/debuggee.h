@@ -20,7 +20,7 @@ namespace citcat::dap {
 /// As the protocol names a place in memory: "0x7c00".
 std::string memory_reference(LinearAddr at);
 
-/// Where a return address is, and the base of the code segment in which it is an offset.
+/// The place of a return address, and the base of the code segment in which it is an offset.
 struct ReturnSlot {
   LinearAddr at;
   unsigned bytes = 4;
@@ -30,10 +30,10 @@ struct ReturnSlot {
 /// A level of the stack of calls, the innermost first.
 struct StackLevel {
   LinearAddr at = {};                      ///< the instruction that runs next, or the call
-  std::optional<ReturnSlot> slot = {};     ///< of the return address of this level
-  AddressSpaceId space = 0;                ///< OpenCall::space of that
+  std::optional<ReturnSlot> slot = {};     ///< has the return address of this level
+  AddressSpaceId space = 0;                ///< OpenCall::space of the call
   std::optional<LinearAddr> returns = {};  ///< where it returns to
-  std::optional<Position> called = {};     ///< where that was
+  std::optional<Position> called = {};     ///< position of the call
   bool is_interrupt = false;               ///< an interrupt or exception was entered here
   StackPlace interrupted = {};             ///< the stack of what it interrupted
 };

@@ -95,8 +95,8 @@ MoveEnd Stepper::run_to(std::vector<LinearAddr> addresses, const StackPlace& sta
   return end;
 }
 
-/// What is pushed there has the stack pointer above it before; but for the frame of an interrupt,
-/// which says nothing.
+/// If the stack pointer was above the slot before the store, this was a push, so the procedure has
+/// left its frame. The frame of an interrupt is an exception: it says nothing about the procedure.
 bool Stepper::has_returned(const ReturnSlot& slot, std::vector<LinearAddr>& addresses,
                            const StackPlace& stack) {
   ReplayTimeline& timeline = target_.timeline();
@@ -127,7 +127,7 @@ MoveEnd Stepper::into_instruction() {
 }
 
 /// Where the call at `from`, which has just been made, has stored its return address: an offset in
-/// the code segment that the address `from` is in, too.
+/// the same code segment as `from`.
 std::optional<ReturnSlot> Stepper::slot_of_call(const DecodedInstruction& call, LinearAddr from) {
   if (call.kind != InstructionClass::call) return std::nullopt;
   const LinearAddr top = debuggee_.stack();

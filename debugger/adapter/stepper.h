@@ -32,11 +32,11 @@ class Stepper {
   MoveEnd into_instruction();
   MoveEnd back_over_instruction();
   MoveEnd back_to_call(LinearAddr behind, LinearAddr stack);
-  /// Goes on to one of the addresses with the stack pointer at `stack` or a little above. Whatever
-  /// is stored to `slot` changes where the procedure returns to, or shows that it has.
+  /// Goes on to one of the addresses with the stack pointer at `stack` or a little above. A store
+  /// to `slot` changes where the procedure returns to, or shows that it has returned.
   MoveEnd run_to(std::vector<LinearAddr> addresses, const StackPlace& stack,
                  const std::optional<ReturnSlot>& slot = {});
-  /// The end of such a move, if what was stored to the slot just now is one.
+  /// Whether the store to the slot that was just made ends such a move; may change `addresses`.
   bool has_returned(const ReturnSlot& slot, std::vector<LinearAddr>& addresses,
                     const StackPlace& stack);
   template <class Move>

@@ -165,7 +165,7 @@ void CallScan::instruction(const ExecutedInstruction& e, Position now) {
   nest_.instruction(e, now);
   const auto how = load_of_stack(*e.info);
   if (how) stacks_.leave(*how, std::nullopt);
-  // What is before calls in the list of kinds neither calls nor returns, nor leaves its stack.
+  // Kinds that are listed before `call` neither call nor return, nor leave their stack.
   if (how || e.info->kind >= InstructionClass::call) ++changes_;
   look_at(e, now);
   changed_level(e, now);

@@ -28,8 +28,8 @@ class CallScan final : public Observer {
 
   /// The calls and interrupts that are open at the machine's position.
   OpenNest open() const;
-  /// Grows with whatever open() may say something else after, but for what memory and the stack
-  /// pointer tell. Only of a run that is told instruction by instruction.
+  /// Grows with each event that may change the result of open(), except changes of memory and of
+  /// the stack pointer. Valid only if the run is observed instruction by instruction.
   std::uint64_t changes() const { return changes_; }
 
   Interest interest() const override { return {.code = Detail::blocks}; }

@@ -197,7 +197,7 @@ std::string Monitor::seek(const std::string& where, const Interrupt& interrupt) 
   ReplayTimeline& timeline = target_.timeline();
   if (target_.forked()) throw UsageError("a branch has no other places: monitor fork end first");
   constexpr Position kEnd{~std::uint64_t{0} - 1, 0};
-  // Who seeks the first position arrives after what is delivered there: begin is before that.
+  // Seeking the first position would lead behind what is delivered there; `begin` is before that.
   if (where == "begin" || parse_position(where) == Position{}) {
     timeline.seek({});
     timeline.rewind();

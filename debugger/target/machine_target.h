@@ -27,9 +27,9 @@ class MachineTarget {
   /// For each write of another bus master in the recording of a processor, whether another
   /// processor made it.
   using ForeignWrites = std::function<std::vector<bool>(std::size_t processor)>;
-  /// The processors, in the order of their numbers, must outlive the object. Where `foreign`, which
-  /// may be empty, says that another one wrote, the move ends with that one and not again where
-  /// this one notices.
+  /// The processors, in the order of their numbers, must outlive the object. If `foreign`, which
+  /// may be empty, says that another processor made a write, a move ends at that processor, and
+  /// does not end again at the one that notices the write.
   MachineTarget(std::vector<DebugTarget*> processors, BusTurns turns, ForeignWrites foreign = {});
 
   std::size_t size() const { return processors_.size(); }
@@ -93,8 +93,8 @@ class MachineTarget {
   /// By processor: where a stop was reported last, so that it is not reported again.
   std::vector<std::optional<Moment>> told_;
   const ForeignWrites foreign_;
-  /// By processor: writes of others, by address and position, and whether a processor made them.
-  /// Found when first asked for.
+  /// For each processor, whether another processor made a write of another bus master, by address
+  /// and position. Filled in when first needed.
   using KnownWrites = std::map<std::pair<PhysAddr, Position>, bool>;
   std::vector<std::optional<KnownWrites>> known_;
   bool alone_ = false;  ///< the others do not move

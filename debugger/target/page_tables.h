@@ -1,6 +1,6 @@
 #pragma once
-// Page tables as a debugger reads them: of one address space, whichever runs, without any effect
-// (Intel SDM vol. 3, chapter 4).
+// Page tables as a debugger reads them: those of one address space, whichever is in use, and
+// without effect on the machine (Intel SDM vol. 3, chapter 4).
 
 #include <cstdint>
 
@@ -12,14 +12,14 @@ namespace citcat {
 
 class PageTables {
  public:
-  /// Those that are in use with these registers.
+  /// The page tables that are in use with these registers.
   explicit PageTables(const CpuState& cpu);
 
   struct Walk {
     bool mapped = false;
-    PhysAddr at;              ///< where the address lies; else the entry that says that it does not
+    PhysAddr at;              ///< where the address lies; if not mapped, the entry that says so
     std::uint32_t bytes = 0;  ///< of the entry
-    bool known = true;        ///< the entry is; else nobody has read it yet
+    bool known = true;        ///< whether the entry is known; if not, nobody has read it yet
   };
   Walk walk(const Memory& memory, LinearAddr address) const;
 

@@ -53,7 +53,7 @@ std::span<const ChunkRow> chunk_rows();
 /// Null where no row is of the kind.
 const ChunkRow* find_chunk_row(ChunkKind kind);
 
-/// The chunks that a recording has only if it has what they say, in the order of a file.
+/// Calls `add` for each optional chunk that the recording has, in the order of a file.
 void add_optional_chunks(const Recording& recording,
                          const std::function<void(ChunkKind, std::vector<std::uint8_t>)>& add);
 

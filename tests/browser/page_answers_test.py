@@ -29,7 +29,7 @@ PLACES = ("place", "from_place", "to_place", "process")
 
 
 def order(moment):
-    """A moment as something to compare."""
+    """A moment as a tuple that can be compared."""
     return tuple(int(part or 0) for part in re.fullmatch(r"(\d+)(?:\+(\d+))?(?:~(\d+))?", moment).groups())
 
 
@@ -85,7 +85,7 @@ class Compared:
 
     def code(self, at):
         mine, theirs = self.both("code", at=at, before=12, after=12)
-        # What the server shows of a REP begins where its window does.
+        # The server shows a REP only from the beginning of its window on.
         lines = {line["moment"]: line for line in mine["lines"]}
         for line in theirs["lines"][1:]:
             if line["moment"] not in lines or "ends" in line or "ends" in lines[line["moment"]]:

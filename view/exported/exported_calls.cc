@@ -14,8 +14,8 @@ void ExportedCalls::begin() {
   look();
 }
 
-/// A call whose return address is what it stored last, and which nothing was delivered after, is
-/// told by its step.
+/// A step tells of its call if the last value it stored is the return address, and nothing was
+/// delivered after the call.
 void ExportedCalls::note_call(const RecordedStep& step, std::uint64_t number) {
   const bool calls = step.kind == InstructionClass::call || step.kind == InstructionClass::far_call;
   if (!calls || !step.completed || !step.events.empty()) return;
@@ -26,7 +26,7 @@ void ExportedCalls::note_call(const RecordedStep& step, std::uint64_t number) {
   made_[step.before.position.instruction] = {number, stored->linear, view_.machine().next_linear()};
 }
 
-/// Whether open() may say something else than before the step.
+/// Whether open() may have another result than before the step.
 bool ExportedCalls::may_have_changed(const RecordedStep& step) const {
   if (scan_.changes() != changes_ || stack_pointer(view_.machine()) > stack_) return true;
   return std::any_of(step.accesses.begin(), step.accesses.end(), [&](const StepAccess& a) {

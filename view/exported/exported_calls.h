@@ -1,6 +1,6 @@
 #pragma once
 // The calls, interrupts, exceptions and system calls that are open after each step of an exported
-// stretch, as the question `calls` answers: what closes, and what opens, step by step.
+// stretch, for the question `calls`: which of them close and which open, step by step.
 
 #include <cstdint>
 #include <map>
@@ -16,21 +16,21 @@ namespace citcat::view {
 
 class ExportedCalls {
  public:
-  /// Instructions before the stretch that are looked through for what is open there.
+  /// The number of instructions before the stretch that are searched for calls open there.
   static constexpr std::uint64_t kReach = 200'000;
 
   explicit ExportedCalls(RunView& view) : view_(view), scan_(view.machine()) {}
 
-  /// What is told of the run.
+  /// The observer of the run.
   CallScan& scan() { return scan_; }
   /// The machine is where the stretch begins.
   void begin();
   /// The machine is after step number `number`, from 0 on.
   void take(const RecordedStep& step, std::uint64_t number);
-  /// What is not told by a step of its own.
+  /// The open calls and events that no step of the stretch tells.
   const Json& lines() const { return lines_; }
-  /// For each change: steps since the last one, how many close, how many open, and these, the outer
-  /// ones first: 2 n for the call that the n-th step before made, 2 n + 1 for lines()[n].
+  /// For each change: steps since the last one, how many close, how many open, and those that open,
+  /// the outer ones first: 2 n for the call of the n-th step before, 2 n + 1 for lines()[n].
   std::span<const std::uint8_t> column() const { return column_.view(); }
 
  private:
@@ -40,7 +40,7 @@ class ExportedCalls {
     std::uint64_t number = 0;
     bool operator==(const Item&) const = default;
   };
-  /// How a call of a step is told apart from what the step alone does not tell.
+  /// What identifies the call that a step made.
   struct Made {
     std::uint64_t step = 0;
     LinearAddr slot, target;

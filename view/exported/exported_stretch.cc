@@ -19,7 +19,7 @@ namespace {
 
 /// Values of one step that foresee others, at most.
 constexpr std::size_t kMostValues = 6;
-/// Bytes of what another bus master wrote, as an answer to `events` has them at most.
+/// The greatest size of another bus master's write in an answer to `events`.
 constexpr std::uint32_t kMostOutside = 255;
 constexpr unsigned kPageBits = 12;
 /// Numbers of more bytes are as they are.
@@ -306,8 +306,8 @@ void ExportedStretch::take_events(const RecordedStep& step) {
   }
 }
 
-/// Notes where the page lies by whatever page tables are in use within the stretch: those of
-/// programs and kernels may differ in the upper half of the addresses, too.
+/// Notes where the page lies according to all page tables used in the stretch: those of programs
+/// and kernels may differ in the upper half of the addresses, too.
 void ExportedStretch::take_table(LinearAddr at) {
   constexpr std::uint32_t kPaging = 1u << 31;
   if ((state_.cr0 & kPaging) == 0) return;
@@ -324,8 +324,8 @@ void ExportedStretch::take_table(LinearAddr at) {
   for (const std::uint64_t other : roots_) walk(other, at);
 }
 
-/// The frames that the page's tables lie in (Intel SDM vol. 3, 4.3 to 4.5): who has them can tell
-/// at any moment where the page lies.
+/// Keeps the frames of the page's tables (Intel SDM vol. 3, 4.3 to 4.5), from which one can tell at
+/// any moment where the page lies.
 void ExportedStretch::walk(std::uint64_t root, LinearAddr at) {
   constexpr std::uint32_t kPae = 1u << 5;
   constexpr std::uint64_t kPresent = 1, kLarge = 0x80, kAddress = 0x000ffffffffff000;

@@ -70,7 +70,7 @@ class ExportedStretch {
   /// Pages whose tables are in frames_: CR3 and the page's number; and the one met last.
   std::set<std::pair<std::uint64_t, std::uint64_t>> walked_;
   std::pair<std::uint64_t, std::uint64_t> last_walked_{~std::uint64_t{0}, 0};
-  std::set<std::uint64_t> roots_;              ///< all CR3
+  std::set<std::uint64_t> roots_;              ///< values of CR3 met so far
   std::set<LinearAddr> upper_pages_;           ///< pages of the upper half of 64-bit addresses
   std::vector<std::size_t> numbers_in_table_;  ///< of the registers that foresee others
   CpuState state_;

@@ -55,7 +55,7 @@ CodeHere code_at(const Machine& machine, LinearAddr at) {
   mode.real_or_v86 = (cpu.cr0 & 1) == 0 || (cpu.eflags & kVirtual8086) != 0;
   code.info = decode_instruction(code.bytes, mode, machine.model());
   code.text = "not known";
-  // UD2 and its like are none that the processor decodes, and have names all the same.
+  // UD2 and its like have names, although decode_instruction() refuses them.
   const std::size_t least = code.info.length != 0 ? code.info.length : 1;
   for (std::size_t n = least; n <= code.bytes.size(); ++n) {
     code.text = Disassembler(bits).text(std::span(code.bytes).first(n), at.value);

@@ -123,7 +123,7 @@ Json answer_access(RunView& view, const Query& query) {
     return json;
   }
   const StopHit hit = *stop.hit;
-  if (!wanted.back) timeline.step_back();  // it has gone on to after the access
+  if (!wanted.back) timeline.step_back();  // the search ended after the access
   view.settle_here();
   const Json place = here(view);
   json.update(place);

@@ -43,7 +43,7 @@ Why why_of(const ReplayTimeline::Stop& stop, bool back) {
   return back ? kBeginning : kEnd;
 }
 
-/// Where a procedure's return address is, and the base of the code segment that it is an offset in.
+/// The place of a return address, and the base of the code segment in which it is an offset.
 struct Slot {
   LinearAddr at;
   unsigned bytes = 4;
@@ -59,8 +59,8 @@ class RunToEnd {
     std::sort(to.begin(), to.end());
     stops_.code = std::move(to);
   }
-  /// Whatever is stored to the slot changes where the procedure returns to, or shows that it has
-  /// returned elsewhere: so do thunks that jump by RET.
+  /// A store to the slot changes where the procedure returns to, as in thunks that jump by RET, or
+  /// shows that it has returned elsewhere.
   void watch(const Slot& slot) {
     const auto at = view_.machine().find(slot.at);
     if (!at || at->offset_in_page() + slot.bytes > kPageSize) return;
@@ -87,7 +87,7 @@ class RunToEnd {
     return std::binary_search(to.begin(), to.end(), view_.machine().next_linear()) &&
            (!there_ || has_come_back(stack_place(view_.machine()), *there_));
   }
-  /// True if the procedure has returned before.
+  /// Returns whether the store shows that the procedure had returned before.
   bool note_store() {
     const auto offset = number_at(view_.machine(), slot_.at, slot_.bytes);
     const bool is_wide = is_in_64_bit_mode(view_.machine().save());
@@ -123,7 +123,7 @@ Why over(RunView& view) {
     const std::uint64_t offset = instruction_pointer(view.machine().save());
     RunToEnd run(view, {behind}, stack_place(view.machine()));
     if (step(view) == kEnd) return kEnd;
-    // The return address is what it has just stored, if it could.
+    // The call has just stored the return address, unless it faulted.
     const LinearAddr top = stack_pointer(view.machine());
     const unsigned bytes = info.bits64 ? 8 : info.operand_bytes;
     const std::uint64_t mask = bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
@@ -163,14 +163,14 @@ Why over_back(RunView& view) {
   return stop.why == ReplayTimeline::Stop::Why::interrupted ? kTooLong : kMoved;
 }
 
-/// What runs at a moment: a call, or what a handler was entered for.
+/// What runs at a moment: a call, or the handler of an event.
 struct Running {
   std::optional<OpenCall> call;
   std::optional<InterruptNest::Entered> entered;
-  Why why_not = kNoCall;  ///< without one
+  Why why_not = kNoCall;  ///< if nothing was found
 };
 
-/// The innermost that has not returned, but for SYSENTER, which does not say where it returns to.
+/// The innermost one that has not returned, except SYSENTER, which stores no return address.
 Running running_at(RunView& view) {
   const std::uint64_t at = view.timeline().position().instruction;
   for (const std::uint64_t reach : kReaches) {
@@ -195,13 +195,13 @@ Why out(RunView& view) {
     return run.run();
   }
   if (!running.entered) return running.why_not;
-  // A fault comes back to the instruction, an INT n or a SYSCALL to behind it.
+  // A fault returns to the instruction, an INT n or a SYSCALL behind it.
   const LinearAddr from = running.entered->from;
   const DecodedInstruction info = code_at(view, from).info;
   return RunToEnd(view, {from, LinearAddr{from.value + info.length}}, running.entered->stack).run();
 }
 
-/// To the call, the instruction that faulted, or the first one of a handler that interrupts enter.
+/// Goes back to the call, to the instruction that faulted, or to where an interrupt came.
 Why out_back(RunView& view) {
   const Running running = running_at(view);
   if (!running.call && !running.entered) return running.why_not;

@@ -7,7 +7,7 @@
 
 namespace citcat::view {
 
-/// One of them: a call, or else what entered a handler. Points into the OpenNest.
+/// A call, or else the event that entered a handler. Points into the OpenNest.
 struct NestLine {
   Position at;
   const OpenCall* call = nullptr;
@@ -16,7 +16,7 @@ struct NestLine {
 /// All of a nest, the innermost first.
 std::vector<NestLine> nest_lines(const OpenNest& nest);
 Json call_line(RunView& view, const OpenCall& call);
-/// Always with the address space that waits.
+/// Always includes the address space that was interrupted.
 Json event_line(RunView& view, const InterruptNest::Entered& entered);
 
 }  // namespace citcat::view

@@ -95,9 +95,9 @@ RunBucket& RunIndex::bucket(std::uint64_t instruction) {
   return buckets_[number];
 }
 
-/// Instructions [from, to) ran in the process and at the level that the machine is in. One that is
-/// told again, as a REP behind an interrupt, counts once. `has_left`: it may have
-/// gone to another level or process.
+/// Instructions [from, to) ran in the process and at the level that the machine is in. An
+/// instruction that comes again, as a REP does after an interrupt, counts once. `has_left`: the
+/// machine may have gone to another level or process.
 void RunIndex::completed(std::uint64_t from, std::uint64_t to, bool has_left) {
   const std::size_t before = std::exchange(here_, machine_->engine().hflags() & kHfCpl);
   from = std::max(from, told_to_);
@@ -293,7 +293,7 @@ void RunIndex::delivered(const DeliveredEvent& delivery, Position now) {
     b.smis += event.kind == RunEvent::Kind::smi ? 1 : 0;
   }
   if (event.kind != RunEvent::Kind::software) follow_streak(event);
-  // Handlers of operating systems run there. INT n has not been told of yet.
+  // Handlers of operating systems run at level 0. An INT n has not been counted yet.
   if (event.kind != RunEvent::Kind::software) here_ = 0;
   guest_.delivered(delivery, now);
 }

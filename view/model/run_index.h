@@ -145,8 +145,8 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::vector<RunProcess> processes_;
   std::map<AddressSpaceId, std::uint32_t> numbers_;  ///< of processes, by CR3
   std::uint32_t running_ = 0;
-  std::size_t level_ = 0;  ///< of the instruction that was told last
-  std::size_t here_ = 0;   ///< that the processor was seen at last
+  std::size_t level_ = 0;  ///< level of the instruction that was counted last
+  std::size_t here_ = 0;   ///< level at which the processor was seen last
   std::vector<RunEvent> events_;
   std::uint64_t events_to_ = ~std::uint64_t{0};
   std::vector<RunCall> calls_;

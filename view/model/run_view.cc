@@ -117,7 +117,7 @@ void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt
   }
   if (wanted.deliveries) {
     const Moment moment{*wanted.deliveries, wanted.position};
-    // Behind the instruction there is none, however many deliveries are asked for.
+    // The moment cannot lie behind the instruction, however many deliveries are asked for.
     const auto may_come = [&] {
       return timeline_->moment() < moment &&
              timeline_->position().instruction <= wanted.position.instruction;

@@ -111,12 +111,12 @@ class RunView {
   /// What has not returned where the run is, looked for `reach` instructions back; nullopt
   /// where that took too long.
   std::optional<OpenNest> open_nest(std::uint64_t reach);
-  /// Tells `calls` what lies so far back, and comes back to where the run is. False where
-  /// `interrupt` ended that on the way.
+  /// Replays `reach` instructions up to here with `calls` as observer, and comes back to where the
+  /// run is. False if `interrupt` ended that on the way.
   bool look_back(CallScan& calls, std::uint64_t reach, const ReplayTimeline::Interrupt& interrupt);
-  /// Tells `sink` the steps of a stretch, and comes back to where the run is. False where
+  /// Passes the steps of a stretch to `sink`, and comes back to where the run is. False if
   /// `interrupt` ended that on the way: then the last steps are missing. `calls`, which may be
-  /// null, is told of the same.
+  /// null, observes the same stretch.
   bool record(const WantedMoment& from, Moment to, StepSink& sink,
               const ReplayTimeline::Interrupt& interrupt, CallScan* calls = nullptr);
   std::optional<Position> run_end() const { return timeline_->end(); }

@@ -24,7 +24,7 @@ void StepRecorder::begin(Position now) {
 void StepRecorder::close(Moment after) {
   const CpuState before = std::exchange(after_, machine_.save());
   if (faults_on_the_way_) {
-    // The fault of the instruction that comes next has loaded it.
+    // The fault of the next instruction has loaded CR2 already.
     after_.cr2 = before.cr2;
     if (after_.long_mode) after_.long_mode->cr2_high = before.long_mode->cr2_high;
   }
@@ -67,7 +67,7 @@ void StepRecorder::fetch(PhysAddr a, std::uint32_t, Position now) {
   step_.physical = a;
 }
 
-/// What would run, as far as it can be read: an instruction that does not complete is not told.
+/// Notes the code to run, as far as it can be read: observers do not see what does not complete.
 void StepRecorder::note_code() {
   const CodeHere code = code_at(machine_, machine_.next_linear());
   if (code.text == kBadCode) return;
@@ -161,7 +161,7 @@ void StepRecorder::delivered(const DeliveredEvent& event, Position now) {
   if (beside_ != nullptr) beside_->delivered(event, now);
 }
 
-/// Before the first step it belongs to that one.
+/// A write before the first step belongs to the first step.
 void StepRecorder::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   outside_.push_back({now, a, static_cast<std::uint32_t>(bytes.size())});
   // The address is as captured, and may mean several.

@@ -40,7 +40,7 @@ struct StepPort {
 struct StepEvent {
   enum class Kind : std::uint8_t { delivered, halted, shutdown } kind = Kind::delivered;
   DeliveredEvent delivery;
-  Position at = {};  ///< where the run has it: behind what an interrupt interrupts
+  Position at = {};  ///< in the run: behind the instruction that an interrupt follows
 };
 
 /// What another bus master wrote, as it was captured.
@@ -81,8 +81,8 @@ class StepSink {
 
 class StepRecorder final : public Observer {
  public:
-  /// The machine is at `begin`. All must outlive the object. `beside`, which may be null, is told
-  /// of instructions and deliveries, each after the steps before it are.
+  /// The machine is at `begin`. All must outlive the object. `beside`, which may be null, observes
+  /// instructions and deliveries, each after `sink` has got the steps before it.
   StepRecorder(const Machine& machine, Moment begin, StepSink& sink, Observer* beside = nullptr)
       : machine_(machine),
         sink_(sink),
@@ -128,7 +128,7 @@ class StepRecorder final : public Observer {
   std::vector<StepPort> ports_;
   std::vector<StepEvent> events_;
   std::vector<OutsideWrite> outside_;
-  CpuState after_;                  ///< the step that was closed last
+  CpuState after_;                  ///< state after the step that was closed last
   bool faults_on_the_way_ = false;  ///< to the next instruction
 };
 

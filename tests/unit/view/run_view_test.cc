@@ -358,8 +358,8 @@ TEST_F(RunEnds, AnEventAtTheFirstInstructionOfAStretchIsInIt) {
   EXPECT_FALSE(in_stretch("0", at));
 }
 
-/// Whoever looks on comes to before the access, as whoever looks back does: in every iteration,
-/// also of a REP behind which an interrupt comes.
+/// A search forwards ends before the access, as one backwards does: in every iteration, also of a
+/// REP after which an interrupt comes.
 TEST_F(RunEnds, AnAccessIsFoundAtTheSameMomentFromBothSides) {
   P program;
   interrupt_at(program, {22, 2});  // within the string

@@ -124,7 +124,7 @@ export class ExportedSource {
     return hex(this.has_bit("cr4", 17) ? cr3 & ~0xfffn : cr3, 8);
   }
 
-  /// Of the code segment: 16, 32 or 64.
+  /// The code segment's bits: 16, 32 or 64.
   code_bits() {
     if (!this.has_bit("efer", 10)) return this.has_bit("cs.attributes", 14) ? 32 : 16;
     return this.has_bit("cs.attributes", 13) ? 64 : this.has_bit("cs.attributes", 14) ? 32 : 16;
@@ -420,7 +420,7 @@ export class ExportedSource {
     return undefined;
   }
 
-  /// With the base of the code segment in which its return address is an offset, at the step where one is.
+  /// Includes the base of the code segment in which the return address is an offset at this step.
   with_base(slot, returns_to) {
     const offset = slot && this.stretch.number_at(slot.physical, slot.size);
     return offset === undefined ? undefined : { ...slot, base: returns_to - offset };
@@ -524,7 +524,7 @@ export class ExportedSource {
 
   // ---- calls
 
-  /// A tree of what is open: after each step the innermost (docs/formats/view-page.md).
+  /// A tree of open calls and events: the innermost after each step (docs/formats/view-page.md).
   read_calls() {
     const { stretch } = this, { calls: column } = stretch, nodes = [{ parent: 0 }], top = new Uint32Array(stretch.count + 1);
     let step = 0, now = 0;
@@ -552,7 +552,7 @@ export class ExportedSource {
     return open;
   }
 
-  /// An event among what is open is one that `is_it` tells.
+  /// Whether `is_it` is true of an event that is open.
   is_in(step, is_it) {
     const { nodes, top } = this.calls, { lines } = this.stretch.description.calls;
     for (let n = top[step]; n !== 0; n = nodes[n].parent) if (nodes[n].line !== undefined && is_it(lines[nodes[n].line])) return true;
