@@ -1,5 +1,5 @@
 #pragma once
-// The engine's place in the code, and the size of that code.
+// The engine's place in the code, the size of that code, and its place on the stack.
 
 #include "events/machine/address.h"
 #include "replay/engine/engine.h"
@@ -29,6 +29,14 @@ inline std::uint64_t whole_ip(const Engine& engine) {
 /// A general register as CpuState has it: in long mode all 64 bits of it.
 inline std::uint64_t whole_gpr(const Engine& engine, int number) {
   return in_long_mode(engine) ? engine.wide().gpr(number) : engine.gpr(number);
+}
+
+/// Linear address of SS:(E/R)SP; of a stack segment of 16 bits by SP alone.
+inline LinearAddr stack_address(const Engine& engine) {
+  if (code_bits(engine) == 64) return LinearAddr{engine.wide().gpr(kEsp)};
+  const bool wide = (engine.hflags() & kHfSs32) != 0;
+  const std::uint32_t pointer = engine.gpr(kEsp);
+  return linear32(engine.segment_base(kSs), wide ? pointer : pointer & 0xffff);
 }
 
 }  // namespace citcat

@@ -121,6 +121,9 @@ class Machine {
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
   LinearAddr next_linear() const;
+  /// The current privilege level, 0 to 3, at which the instruction began that observers are just
+  /// being told of alone.
+  std::uint32_t level_before() const;
   /// Where a linear address lies for the supervisor just now, looked up without any effect; nullopt
   /// where nothing is mapped, or no evidence tells.
   std::optional<PhysAddr> find(LinearAddr address) const;

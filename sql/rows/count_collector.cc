@@ -74,6 +74,7 @@ void CountCollector::run(void* mine, const tools::Execution& execution,
   if (code.repeats()) {
     repeats_ = is_wanted_ ? &code : nullptr;
     repeats_at_ = execution.first().instruction;
+    repeats_in_ = context_;
     if (execution.first().iteration != 0) return;
   }
   if (!is_wanted_) return;
@@ -137,11 +138,7 @@ void CountCollector::accesses(std::span<const tools::OtherAccess> accesses,
   }
 }
 
-void CountCollector::event(const tools::MachineEvent& event, const tools::Context& context) {
-  if (event.kind == tools::MachineEvent::Kind::delivered) {
-    if (repeats_ != nullptr && event.position.iteration != 0) look_at(context);
-    unfinished(event.position);
-  }
+void CountCollector::event(const tools::MachineEvent&, const tools::Context&) {
   is_stale_ = true;
 }
 
@@ -149,9 +146,9 @@ void CountCollector::event(const tools::MachineEvent& event, const tools::Contex
 void CountCollector::unfinished(Position at) {
   if (at.iteration == 0 || repeats_ == nullptr || repeats_at_ != at.instruction) return;
   if (needs_.code) {
-    --repeats_->executions[context_];
+    --repeats_->executions[repeats_in_];
   } else {
-    --by_context_[context_];
+    --by_context_[repeats_in_];
   }
   repeats_ = nullptr;
 }

@@ -84,6 +84,7 @@ class CountCollector final : public tools::Tool {
   bool is_wanted_ = true;
   CodePiece* repeats_ = nullptr;  ///< the REP that was told last
   std::uint64_t repeats_at_ = 0;
+  ContextNumber repeats_in_ = 0;
   std::vector<std::uint64_t> by_context_;
   using AccessKey = std::tuple<ContextNumber, std::uint16_t, AccessClass, bool>;
   std::map<AccessKey, std::uint64_t> accesses_;

@@ -27,6 +27,7 @@ class ProcedureCalls final : private tools::CallFollowerListener {
     at_ = event.position.instruction;
     follower_.event(event, context);
   }
+  void unfinished(Position at) { follower_.unfinished(at); }
   const tools::ProcedureTable& procedures() const { return procedures_; }
 
  private:

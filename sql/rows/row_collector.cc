@@ -155,7 +155,8 @@ void RowCollector::accesses(std::span<const tools::OtherAccess> accesses,
 }
 
 /// A REP was interrupted between two iterations: it begins anew later, and completes only then.
-void RowCollector::take_back(Position at) {
+void RowCollector::unfinished(Position at) {
+  if (calls_) calls_->unfinished(at);
   if (at.iteration == 0 || behind_.instruction != at.instruction) return;
   if (!rows_.instructions.empty() && rows_.instructions.back().first == at.instruction) {
     rows_.instructions.pop_back();
@@ -256,7 +257,6 @@ void RowCollector::event(const tools::MachineEvent& event, const tools::Context&
   if (calls_) calls_->event(event, context);
   switch (event.kind) {
     case Kind::delivered:
-      take_back(event.position);
       if (needs_.events) add_delivery(event);
       behind_ = std::max(behind_, event.position);
       break;

@@ -30,7 +30,7 @@ class RowCollector final : public tools::Tool {
   void accesses(std::span<const tools::OtherAccess> accesses,
                 const tools::Context& context) override;
   void event(const tools::MachineEvent& event, const tools::Context& context) override;
-  void unfinished(Position at) override { take_back(at); }
+  void unfinished(Position at) override;
 
   /// Procedures of RunRows::calls; null where nobody asked for them.
   const tools::ProcedureTable* procedures() const {
@@ -51,7 +51,6 @@ class RowCollector final : public tools::Tool {
   void add_accesses(const tools::Execution& execution);
   void add_run(AccessRun run);
   std::uint64_t& accesses_at(std::uint64_t position);
-  void take_back(Position at);
   void add_delivery(const tools::MachineEvent& event);
   void add_system(const tools::MachineEvent& event, const char* kind,
                   const tools::Context& context);

@@ -24,10 +24,13 @@ bool asks_for_interrupt(InstructionClass kind) {
          kind == InstructionClass::into || kind == InstructionClass::icebp;
 }
 
-/// Which of a call's addresses is that of its return address (docs/formats/kt.md, "Addresses").
-unsigned slot_address(const DecodedInstruction& call) {
-  const bool near_indirect = call.kind == InstructionClass::call && call.indirect;
-  return near_indirect ? 0 : 1;
+/// Where the return address of a call lies. The trace has that of a near call (docs/formats/kt.md,
+/// "Addresses"), of a far one that of CS, above it, and on the stack of the caller. A far call is
+/// told when the machine has made it.
+LinearAddr slot_of(const DecodedInstruction& call, const Execution& execution, std::uint32_t number,
+                   const Context& context) {
+  if (call.kind == InstructionClass::far_call) return stack_address(context.machine().engine());
+  return execution.address(number, call.indirect ? 0 : 1);
 }
 
 /// ENDBR64 and ENDBR32: FA or FB after these bytes.
@@ -60,6 +63,11 @@ KernelEntry entry_by(const DeliveredEvent& delivery) {
 
 AddressSpaceId space_of(const Context& context) {
   return context.level() == Context::kUserLevel ? context.address_space() : CallStacks::kKernel;
+}
+
+/// What is told has made the machine go on at another level.
+bool changes_level(const Context& context) {
+  return (context.machine().engine().hflags() & kHfCpl) != context.level();
 }
 
 }  // namespace
@@ -207,13 +215,20 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
   const std::uint32_t number = code.here.end - 1;
   after_mark_ = is_called && code.is_mark;
   if (is_call(last.kind)) {
-    slot_ = execution.address(number, slot_address(last));
+    slot_ = slot_of(last, execution, number, context);
     slot_space_ = space_of(context);
     caller_ = procedure;
     arrival_ = Arrival::call;
+    if (last.kind == InstructionClass::far_call && changes_level(context)) {  // by a call gate
+      slot_space_ = CallStacks::kKernel;
+      stacks_.interrupted({KernelEntry::Kind::call, 0});
+    }
   } else if (is_return(last.kind)) {
     stacks_.returned(space_of(context), execution.address(number));
     arrival_ = Arrival::back;
+    if (last.kind == InstructionClass::far_return && changes_level(context)) {
+      stacks_.resumed(context.machine().engine().address_space());
+    }
   } else if (code.jumps_on && is_called) {
     arrival_ = Arrival::on;
   }
@@ -296,8 +311,6 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
   part_ = {};
   switch (event.kind) {
     case MachineEvent::Kind::delivered: {
-      // Between two iterations of a REP, which begins anew later.
-      if (event.position.iteration != 0) unfinished(event.position);
       // The call itself completed; its procedure begins when this returns.
       if (event.delivery.kind == DeliveredEvent::Kind::software) {
         enters_ = true;

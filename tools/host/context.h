@@ -100,15 +100,11 @@ class Context {
   void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
   void fast_returned();       ///< SYSEXIT, SYSRET
   void returned();            ///< IRET, RSM
-  /// An instruction that changes the level is told where the level is not known: first of all, or
-  /// first in a handler. The level before it is settled: that of the machine where it has not gone
-  /// on
-  /// (`machine_is_before`), else 0. All but IRET, far transfers and SYSENTER are refused elsewhere;
-  /// of these only a handler that begins so, and is at level 1 or 2, would be taken for one at
-  /// level 0.
-  bool settle_before_change(bool machine_is_before) {
+  /// An instruction that may have changed the level is told, perhaps where the level is not known:
+  /// first of all, or first in a handler. `level` is that at which it began.
+  bool settle_before_change(std::uint32_t level) {
     if (level_ != kUnknownLevel) return false;
-    settle(machine_is_before ? machine_level() : 0);
+    settle(level);
     return true;
   }
   /// The level may be another one after what was told just now.

@@ -25,7 +25,7 @@ struct Scope::Term {
       case Kind::processor:
         return is_this_one;
       case Kind::level:
-        return context.level() == *number;
+        return context.level_within() == *number;
       case Kind::interrupt: {
         const auto vector = context.interrupt();
         return vector && (!number || *vector == *number);

@@ -310,7 +310,8 @@ class Tool {
   /// So many of those begun were interrupted between two iterations, and did not complete.
   virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
   virtual void event(const MachineEvent&, const Context&) {}
-  /// The run ends at the position, within a REP that was told and did not complete.
+  /// The REP that was told last did not complete: the run ends at the position, within it, or is
+  /// interrupted there.
   virtual void unfinished(Position /*at*/) {}
 
   /// A tool with the same options and Setup that has observed nothing.

@@ -174,7 +174,7 @@ void ToolHost::context_changed() {
         labels.push_back(options_.names->process(context_));
         break;
       case Split::level:
-        labels.push_back(std::to_string(context_.level()));
+        labels.push_back(std::to_string(context_.level_within()));
         break;
       case Split::interrupt: {
         const auto vector = context_.interrupt();
@@ -256,6 +256,7 @@ ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
 void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
   ToolCode& kept = group_code(code, mine);
+  if (code.repeats()) last_repeat_ = {&kept, &mine};
   if (phase_ == Phase::window) [[likely]]
     return tell_to(kept, code, execution);
   if (options_.samples != nullptr) count(kept, code, execution);
@@ -267,7 +268,6 @@ inline void ToolHost::count(ToolCode& kept, const KnownCode& code, const Executi
   if (code.repeats()) {
     const bool begins = execution.first().iteration == 0;
     kept.executions += begins ? 1 : 0;
-    last_repeat_ = &kept;
     kept.further += execution.iterations() - (begins ? 1u : 0u);
   } else {
     ++kept.executions;
@@ -284,20 +284,18 @@ void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
   group_code(code_of(block), group()).executions += executions;
 }
 
-/// The run may end within a REP, which did not complete then.
-void ToolHost::end_within_repeat() {
-  const Position end = context_.machine().position();
-  if (end.iteration == 0 || !in_range(end)) return;
-  if (last_repeat_ != nullptr) ++last_repeat_->interrupted;
-  last_repeat_ = nullptr;
-  for (Group* const each : analysis_.groups()) {
-    for (const auto& tool : each->tools) tool->unfinished(end);
-  }
+/// The run ends, or goes on elsewhere, at that position: if that lies within a REP, it did not
+/// complete.
+void ToolHost::leave_repeat(Position at) {
+  const LastRepeat left = std::exchange(last_repeat_, {});
+  if (at.iteration == 0 || left.code == nullptr || !in_range(at)) return;
+  ++left.code->interrupted;
+  for (const auto& tool : left.group->tools) tool->unfinished(at);
 }
 
 void ToolHost::finish() {
   flush_others();
-  end_within_repeat();
+  leave_repeat(context_.machine().position());
   std::vector<Group*> groups = analysis_.groups();
   if (options_.samples != nullptr) {
     const std::vector<FrameNumber> frames = context_.machine().memory().changed_frames();
@@ -424,6 +422,7 @@ void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count,
 void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations,
                           std::uint32_t step, Position now) {
   const InstructionClass kind = e.info->kind;
+  last_repeat_ = {};  // who is not told of this one is not told of its end
   if (is_software_interrupt(kind) && std::exchange(interrupted_at_, std::nullopt) == now) {
     context_.swap_with_interrupted();
     context_changed();
@@ -432,11 +431,9 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
     context_changed();
     return;
   }
-  // What changes the level may have done so by now, or may still do so.
-  const bool moved =
-      may_change_level(kind)
-          ? context_.settle_before_change(context_.machine().next_linear() == e.linear)
-          : context_.refresh();
+  const bool moved = may_change_level(kind)
+                         ? context_.settle_before_change(context_.machine().level_before())
+                         : context_.refresh();
   if (moved) context_changed();
   tell_in_context(e, iterations, step, now);
   follow_context(e, now);

@@ -128,7 +128,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void follow_context(const ExecutedInstruction& e, Position now);
   std::span<const Reference> claim_accesses(const ExecutedInstruction& e);
   void flush_others();
-  void end_within_repeat();
+  void leave_repeat(Position at);
   void tell_event(MachineEvent event);
   MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
   void call_began(std::uint64_t number, const SystemCall& call) override;
@@ -163,7 +163,12 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
   std::vector<std::size_t> pass_;    ///< tools that need not be told of all ordinary code by run()
-  ToolCode* last_repeat_ = nullptr;  ///< of the REP that was told last
+  /// The REP that was told last, and whose tools were told.
+  struct LastRepeat {
+    ToolCode* code = nullptr;
+    const Group* group = nullptr;
+  };
+  LastRepeat last_repeat_;
   PendingAccesses pending_;
   std::vector<Reference> claimed_;
 };

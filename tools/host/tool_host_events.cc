@@ -77,8 +77,7 @@ void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
   if (context_.refresh()) context_changed();
   MachineEvent event = event_at(MachineEvent::Kind::delivered, now);
   event.delivery = delivery;
-  if (now.iteration != 0 && last_repeat_ != nullptr && in_range(now)) ++last_repeat_->interrupted;
-  last_repeat_ = nullptr;
+  leave_repeat(now);
   tell_event(event);
   switch (delivery.kind) {
     case DeliveredEvent::Kind::exception:

@@ -36,6 +36,7 @@ class MdlRun final : private tools::CallFollowerListener {
   void run(void* mine, const tools::Execution& execution, const tools::Context& context);
   void accesses(std::span<const tools::OtherAccess> all, const tools::Context& context);
   void event(const tools::MachineEvent& event, const tools::Context& context);
+  void unfinished(Position at) { follower_.unfinished(at); }
   /// The run has ended.
   void end();
   void report(tools::Table& table) const;

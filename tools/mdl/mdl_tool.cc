@@ -35,6 +35,7 @@ class MdlTool final : public Tool {
   void event(const MachineEvent& event, const Context& context) override {
     run_->event(event, context);
   }
+  void unfinished(Position at) override { run_->unfinished(at); }
 
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<MdlTool>(question_, names_);

@@ -132,6 +132,8 @@ void SessionMetrics::tell(const MachineEvent& event, const tools::Context& conte
     if (event.kind == MachineEvent::Kind::call_began) e.open_calls.insert(event.number);
     const bool ends = event.kind == MachineEvent::Kind::call_ended;
     if (ends && e.open_calls.erase(event.number) == 0) continue;
+    const bool interrupts = event.kind == MachineEvent::Kind::delivered;
+    if (interrupts && event.position.iteration != 0) e.run->unfinished(event.position);
     e.run->event(event, context);
   }
 }

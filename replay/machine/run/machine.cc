@@ -127,6 +127,8 @@ LinearAddr Machine::next_linear() const {
   return begun ? cpu_.linear : cpu_.engine_address();
 }
 
+std::uint32_t Machine::level_before() const { return units_->flight.hflags_before & kHfCpl; }
+
 std::optional<PhysAddr> Machine::find(LinearAddr address) const {
   const auto found = cpu_.mmu.look_up(address, Access::read, Who::anybody, Lookup::free);
   if (!found) return std::nullopt;

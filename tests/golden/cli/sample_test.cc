@@ -1,6 +1,7 @@
 // The whole path on the sample capture, as a user walks it: import, info, replay, dump, verify; and
 // the JSON contract of docs/cli.md on the way.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,29 @@ TEST_F(Sample, ImportIsReproducible) {
                                    kAreaState, "--start", "interrupt:0", "-o", "again.citcat"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_TRUE(first == read_file(file("again.citcat")));
+}
+
+/// What is in a scope and what is not are all of the run, interrupted REPs included: they begin anew.
+TEST_F(Sample, AnInterruptedRepeatCountsOnceWhicheverPartOfTheRunIsAskedFor) {
+  const auto rows = run_json({"sql", "area5150.citcat",
+                              "select address, count(*) as completed from instructions where "
+                              "mnemonic like 'rep%' group by address"});
+  ASSERT_GT(rows.size(), 1u);
+  for (const auto& row : rows) {
+    const std::string here = fmt::format("code={0:x}-{0:x}", row.at("address").get<unsigned>());
+    SCOPED_TRACE(here);
+    for (const char* tool : {"count", "func"}) {
+      const auto completed = [&](const std::string& where) {
+        return run_json({"analyze", "area5150.citcat", "--tool", tool, "--where", where})
+            .at("tools")
+            .at(tool)
+            .at("instructions")
+            .get<unsigned>();
+      };
+      EXPECT_EQ(completed(here), row.at("completed")) << tool;
+      EXPECT_EQ(completed(here) + completed("!" + here), 621u) << tool;
+    }
+  }
 }
 
 TEST_F(Sample, VerifyProvesEveryPartOfTheEvidence) {

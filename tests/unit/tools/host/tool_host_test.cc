@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/session/replayer.h"
@@ -81,6 +83,83 @@ TEST(ToolHost, KnowsTheAddressSpaceThatIsLeftFirstWhereOnlyPlainCodeRanInIt) {
       EXPECT_EQ(found.at("list").at(0).at("from"), "00004000");
       EXPECT_EQ(found.at("list").at(0).at("to"), "00005000");
     }
+  }
+}
+
+/// Real mode: code at `where`, the stack below 7000h.
+Recording real_code(std::initializer_list<std::pair<std::uint32_t, std::vector<int>>> pieces,
+                    std::uint64_t instructions) {
+  Recording r = plain_code_and({}, instructions);
+  r.initial.cr0 = 0x10;
+  r.initial.segment.fill({0, 0, 0xffff, 0x93, false});
+  r.initial.segment[kCs].attributes = 0x9b;
+  r.initial.gpr[kEsp] = 0x7000;
+  for (const auto& [where, bytes] : pieces) {
+    std::uint32_t at = where;
+    for (const int b : bytes) r.image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
+  }
+  return r;
+}
+
+TEST(ToolHost, KnowsThatAFarReturnEndsAFarCall) {
+  const Recording recording = real_code({{0x1000, {0x9a, 0x20, 0x10, 0, 0, 0x90}},        // call f
+                                         {0x1020, {0x90, 0x9a, 0x30, 0x10, 0, 0, 0xcb}},  // f: g
+                                         {0x1030, {0x90, 0xcb}}},                         // g
+                                        7);
+  for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+    std::map<std::string, std::pair<int, int>> found;
+    const auto tool = told(recording, {"func"}, path).at("tools").at("func");
+    for (const auto& row : tool.at("list")) {
+      found[row.at("procedure")] = {row.at("own"), row.at("with_callees")};
+    }
+    using Own = std::pair<int, int>;
+    EXPECT_EQ(found.at("00001020"), Own(3, 5));
+    EXPECT_EQ(found.at("00001030"), Own(2, 2));
+  }
+}
+
+/// INT from level 3 to a handler that is nothing but IRET.
+Recording handler_of_one_instruction() {
+  constexpr std::uint32_t kGdt = 0x2000, kIdt = 0x2100, kTask = 0x2800, kHandler = 0x1100;
+  Recording r = plain_code_and({0x90, 0xcd, 0x10, 0x90}, 4);
+  const auto put = [&](std::uint32_t at, std::uint64_t value, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; ++i) {
+      r.image.set(PhysAddr{at + i}, static_cast<std::uint8_t>(value >> 8 * i));
+    }
+  };
+  put(kGdt + 0x08, 0x00cf9b000000ffff, 8);
+  put(kGdt + 0x10, 0x00cf93000000ffff, 8);
+  put(kGdt + 0x18, 0x00cffb000000ffff, 8);
+  put(kGdt + 0x20, 0x00cff3000000ffff, 8);
+  put(kIdt + 8 * 0x10, 0x0000ee0000080000 | kHandler, 8);
+  put(kTask + 4, 0x6000, 4);
+  put(kTask + 8, 0x10, 2);
+  put(kHandler, 0xcf, 1);
+  r.initial.segment.fill({0x23, 0, 0xffffffff, 0xc0f3, false});
+  r.initial.segment[kCs] = {0x1b, 0, 0xffffffff, 0xc0fb, false};
+  r.initial.gpr[kEsp] = 0x7000;
+  r.initial.gdtr = {kGdt, 0x27};
+  r.initial.idtr = {kIdt, 0x8f};
+  r.initial.tr = {0x28, kTask, 0x67, 0x8b, false};
+  return r;
+}
+
+TEST(ToolHost, KnowsTheLevelOfAHandlerThatIsNothingButItsReturn) {
+  const Recording recording = handler_of_one_instruction();
+  for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+    for (const auto& [where, count] : {std::pair{"level=3", 3}, {"level=0", 1}}) {
+      const auto found = told(recording, {"count"}, path, where);
+      EXPECT_EQ(found.at("tools").at("count").at("instructions"), count) << where;
+    }
+  }
+}
+
+TEST(ToolHost, KnowsTheLevelAtWhichPageTablesAreLoaded) {
+  // Two loads: after the first, the level is settled by nothing that is told.
+  const Recording recording = plain_code_and({0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xdb}, 2);
+  for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+    const auto found = told(recording, {"switches"}, path, "level=0");
+    EXPECT_EQ(found.at("tools").at("switches").at("switches"), 2);
   }
 }
 
