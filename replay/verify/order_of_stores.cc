@@ -64,15 +64,16 @@ std::map<std::uint64_t, std::uint64_t> OrderOfStores::orders() const {
   return orders;
 }
 
+/// From the last part back: an entry is marked for what the replay makes after it. In a switch of
+/// tasks that is in the new address space, and what is stored in the old one comes before.
 std::optional<Mismatch> OrderOfStores::check_walks() const {
   std::optional<std::uint64_t> last;
-  for (const Part& part : parts_) {
-    if (stores_[part.store].kind == AccessKind::walk) continue;
-    last = std::max(last.value_or(part.t.index), part.t.index);
-  }
-  for (const Part& part : parts_) {
-    const bool late = stores_[part.store].kind == AccessKind::walk && last && part.t.index > *last;
-    if (late) return Mismatch{kMarkedLate, part.t, "the entry marked before them"};
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    if (stores_[part->store].kind != AccessKind::walk) {
+      last = std::max(last.value_or(part->t.index), part->t.index);
+    } else if (last && part->t.index > *last) {
+      return Mismatch{kMarkedLate, part->t, "the entry marked before them"};
+    }
   }
   return std::nullopt;
 }

@@ -9,7 +9,7 @@
 //
 // The accessed and dirty bits of page tables are written at a time of the processor's choice, but
 // before what they are marked for (80386 Programmer's Reference Manual, 5.2.4.3): not after the
-// last store.
+// last store that the replay makes after them.
 
 #include <cstdint>
 #include <map>

@@ -109,6 +109,15 @@ TEST_F(OrderOfStoresTest, LeavesMarksInPageTablesFreeButForTheLastPlace) {
   EXPECT_NE(make(kPush, {9, 7, 8}, kNow, AccessKind::walk), "");
 }
 
+/// In a switch of tasks the new address space is read when the old task has been saved.
+TEST_F(OrderOfStoresTest, LeavesMarksBehindAllStoresFree) {
+  order_.begin(AccessKind::system, PhysAddr{0x1000}, 4);
+  EXPECT_EQ(show(0x1000, 4, 1), "");
+  order_.begin(AccessKind::walk, PhysAddr{0x2000}, 4);
+  EXPECT_EQ(show(0x2000, 4, 2), "");
+  EXPECT_EQ(complete(kPush, kNow), "");
+}
+
 /// PUSHA twice, and a bus that shows each of its stores.
 class Pushes : public testing::TestWithParam<bool> {
  protected:
