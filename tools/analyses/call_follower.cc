@@ -202,6 +202,16 @@ void CallFollower::gap() {
   arrival_ = Arrival::other;
 }
 
+/// A handler that is not told ends where nobody tells it, and a call to what is not told is none.
+void CallFollower::left_scope(const Context& context) {
+  if (arrival_ == Arrival::entry) {
+    stacks_.resumed(context.machine().engine().address_space());
+  }
+  arrival_ = Arrival::back;
+  stays_ = false;
+  after_mark_ = false;
+}
+
 /// After a gap: of the calls that were open those may still be within which this code runs. It
 /// runs as what it ran as before.
 void CallFollower::find_again(const Code& code) {

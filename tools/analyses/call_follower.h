@@ -49,6 +49,8 @@ class CallFollower {
   void set_warming(bool warming) { warming_ = warming; }
   /// What comes next is not what ran next.
   void gap();
+  /// The same, and it is in the procedure that ran last, or in the one that a return is told to.
+  void left_scope(const Context& context);
   /// All calls that are open end.
   void end() { stacks_.end(); }
   const CallStacks& stacks() const { return stacks_; }

@@ -28,6 +28,7 @@ class CallTool : public Tool, protected CallFollowerListener {
     follower_.set_warming(warming);
   }
   void gap() final { follower_.gap(); }
+  void left_scope(const Context& context) final { follower_.left_scope(context); }
   void event(const MachineEvent& event, const Context& context) final {
     follower_.event(event, context);
   }

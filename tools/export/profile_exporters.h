@@ -55,6 +55,7 @@ class ProfileTool : public Tool, private CallFollowerListener {
     totals_.event(event);
     follower_.event(event, context);
   }
+  void left_scope(const Context& context) final { follower_.left_scope(context); }
   void unfinished(Position at) final {
     totals_.unfinished(at);
     follower_.unfinished(at);

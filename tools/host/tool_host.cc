@@ -215,7 +215,8 @@ void ToolHost::tell_in_scope(KnownCode& code, const Execution& execution) {
   if (alone || (code.uniform && !scope.has_data_terms())) {
     std::uint64_t terms = context_terms_ | code.static_terms;
     if (scope.has_data_terms()) terms |= scope.data_terms(execution);
-    if (scope.holds(terms)) tell_group(code, execution);
+    if (!scope.holds(terms)) return set_told(nullptr);
+    tell_group(code, execution);
     return;
   }
   const std::span<const Reference> all = execution.references();
@@ -253,8 +254,18 @@ ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
   return *code.told;
 }
 
+/// Tools of that group are going to be told what runs, or none.
+void ToolHost::set_told(const Group* group) {
+  if (group == told_) return;
+  if (told_ != nullptr) {
+    for (const auto& tool : told_->tools) tool->left_scope(context_);
+  }
+  told_ = group;
+}
+
 void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
+  set_told(&mine);
   ToolCode& kept = group_code(code, mine);
   if (code.repeats()) last_repeat_ = {&kept, &mine};
   if (phase_ == Phase::window) [[likely]]
@@ -362,8 +373,10 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   }
   if (!pending_.empty()) [[unlikely]]
     flush_others();
-  if (options_.scope == nullptr && phase_ == Phase::window)
-    return tell_plainly(block, first, group());
+  if (options_.scope == nullptr && phase_ == Phase::window) {
+    set_told(&group());
+    return tell_plainly(block, first, *told_);
+  }
   KnownCode& code = code_of(block);
   tell(code, execution_of(block, code, first));
 }
@@ -382,6 +395,7 @@ void ToolHost::ran(std::span<const ExecutedBlock> blocks, Position first, std::u
     return;
   }
   const Group& mine = group();
+  set_told(&mine);
   // What is kept of a block was used when it ran last, and each part of it leads to the next.
   for (const ExecutedBlock& b : blocks) {
     if (b.note() != nullptr) __builtin_prefetch(b.note()->get());

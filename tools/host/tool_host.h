@@ -111,6 +111,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void trailed(std::span<const ExecutedBlock> blocks, Position first);
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
+  void set_told(const Group* group);
   void tell_group(KnownCode& code, const Execution& execution);
   void tell_plainly(const ExecutedBlock& block, Position first, const Group& mine);
   void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
@@ -147,6 +148,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
+  const Group* told_ = nullptr;      ///< whose tools were told last what ran; null: none
   Position now_;                     ///< of the event that is told
   std::map<std::uint64_t, Group*>
       open_calls_;  ///< system calls whose beginning was told, and to whom

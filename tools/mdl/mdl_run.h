@@ -37,6 +37,7 @@ class MdlRun final : private tools::CallFollowerListener {
   void accesses(std::span<const tools::OtherAccess> all, const tools::Context& context);
   void event(const tools::MachineEvent& event, const tools::Context& context);
   void unfinished(Position at) { follower_.unfinished(at); }
+  void left_scope(const tools::Context& context) { follower_.left_scope(context); }
   /// The run has ended.
   void end();
   void report(tools::Table& table) const;

@@ -36,6 +36,7 @@ class MdlTool final : public Tool {
     run_->event(event, context);
   }
   void unfinished(Position at) override { run_->unfinished(at); }
+  void left_scope(const Context& context) override { run_->left_scope(context); }
 
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<MdlTool>(question_, names_);
