@@ -109,8 +109,8 @@ TEST(ToolHost, KnowsThatAFarReturnEndsAFarCall) {
   for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
     std::map<std::string, std::pair<int, int>> found;
     const auto tool = told(recording, {"func"}, path).at("tools").at("func");
-    for (const auto& row : tool.at("list")) {
-      found[row.at("procedure")] = {row.at("own"), row.at("with_callees")};
+    for (const auto& row : tool.at("procedures_by_instructions")) {
+      found[row.at("address")] = {row.at("own"), row.at("with_callees")};
     }
     using Own = std::pair<int, int>;
     EXPECT_EQ(found.at("00001020"), Own(3, 5));
