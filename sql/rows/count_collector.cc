@@ -138,9 +138,7 @@ void CountCollector::accesses(std::span<const tools::OtherAccess> accesses,
   }
 }
 
-void CountCollector::event(const tools::MachineEvent&, const tools::Context&) {
-  is_stale_ = true;
-}
+void CountCollector::event(const tools::MachineEvent&, const tools::Context&) { is_stale_ = true; }
 
 /// The REP that was told last did not complete.
 void CountCollector::unfinished(Position at) {

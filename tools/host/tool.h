@@ -282,7 +282,7 @@ class Tool {
   virtual void passed(std::uint64_t /*first*/, std::uint64_t /*end*/, const Context&) {}
   /// The same: from which instruction on, that one or a later one, it has to be told by run().
   virtual std::uint64_t needs(std::uint64_t /*instruction*/) const { return ~std::uint64_t{0}; }
-  /// The run goes on outside of the scope or group of the tool; what is told next may lie elsewhere.
+  /// The run goes on outside of the tool's scope or group; what is told next may lie elsewhere.
   virtual void left_scope(const Context&) {}
   /// With Setup::sampled: between what was told and what is told next lies code that is not told.
   virtual void gap() {}

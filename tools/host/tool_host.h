@@ -164,7 +164,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   std::string process_;                     ///< what runs, where windows ask for it
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
-  std::vector<std::size_t> pass_;    ///< tools that need not be told of all ordinary code by run()
+  std::vector<std::size_t> pass_;  ///< tools that need not be told of all ordinary code by run()
   /// The REP that was told last, and whose tools were told.
   struct LastRepeat {
     ToolCode* code = nullptr;

@@ -70,7 +70,7 @@ TEST_F(Sample, ImportIsReproducible) {
   EXPECT_TRUE(first == read_file(file("again.citcat")));
 }
 
-/// What is in a scope and what is not are all of the run, interrupted REPs included: they begin anew.
+/// What is in a scope and what is not are all of the run; a REP that is interrupted begins anew.
 TEST_F(Sample, AnInterruptedRepeatCountsOnceWhicheverPartOfTheRunIsAskedFor) {
   const auto rows = run_json({"sql", "area5150.citcat",
                               "select address, count(*) as completed from instructions where "
