@@ -30,6 +30,10 @@ class PendingAccesses {
   /// Where the second part of the instruction's bytes lies, if it was reported; else 0.
   PhysAddr rest_of_code() const;
   void clear() { items_.clear(); }
+  /// The instruction is going to complete, and is told with its own bytes.
+  void forget_code() {
+    std::erase_if(items_, [](const OtherAccess& a) { return a.code; });
+  }
 
  private:
   std::vector<OtherAccess> items_;

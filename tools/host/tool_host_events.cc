@@ -73,6 +73,7 @@ void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
 }
 
 void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
+  if (delivery.kind == DeliveredEvent::Kind::software) pending_.forget_code();
   flush_others();
   if (context_.refresh()) context_changed();
   MachineEvent event = event_at(MachineEvent::Kind::delivered, now);

@@ -154,6 +154,14 @@ TEST(ToolHost, KnowsTheLevelOfAHandlerThatIsNothingButItsReturn) {
   }
 }
 
+TEST(ToolHost, TellsOnceOfTheCodeOfASoftwareInterrupt) {
+  const Recording recording = handler_of_one_instruction();
+  for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+    const auto found = told(recording, {"cache"}, path).at("tools").at("cache");
+    EXPECT_EQ(found.at("code").at("references"), 4) << found;
+  }
+}
+
 TEST(ToolHost, KnowsTheLevelAtWhichPageTablesAreLoaded) {
   // Two loads: after the first, the level is settled by nothing that is told.
   const Recording recording = plain_code_and({0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xdb}, 2);
