@@ -74,7 +74,7 @@ TEST_F(Sample, ImportIsReproducible) {
 TEST_F(Sample, AnInterruptedRepeatCountsOnceWhicheverPartOfTheRunIsAskedFor) {
   const auto rows = run_json({"sql", "area5150.citcat",
                               "select address, count(*) as completed from instructions where "
-                              "mnemonic like 'rep%' group by address"});
+                              "text like 'rep%' group by address"});
   ASSERT_GT(rows.size(), 1u);
   for (const auto& row : rows) {
     const std::string here = fmt::format("code={0:x}-{0:x}", row.at("address").get<unsigned>());
