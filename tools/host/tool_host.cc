@@ -215,7 +215,7 @@ void ToolHost::tell_in_scope(KnownCode& code, const Execution& execution) {
   if (alone || (code.uniform && !scope.has_data_terms())) {
     std::uint64_t terms = context_terms_ | code.static_terms;
     if (scope.has_data_terms()) terms |= scope.data_terms(execution);
-    if (!scope.holds(terms)) return set_told(nullptr);
+    if (!scope.holds(terms)) return told_.turn_to(nullptr, context_);
     tell_group(code, execution);
     return;
   }
@@ -254,20 +254,11 @@ ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
   return *code.told;
 }
 
-/// Tools of that group are going to be told what runs, or none.
-void ToolHost::set_told(const Group* group) {
-  if (group == told_) return;
-  if (told_ != nullptr) {
-    for (const auto& tool : told_->tools) tool->left_scope(context_);
-  }
-  told_ = group;
-}
-
 void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
-  set_told(&mine);
+  told_.turn_to(&mine, context_);
   ToolCode& kept = group_code(code, mine);
-  if (code.repeats()) last_repeat_ = {&kept, &mine};
+  if (code.repeats()) told_ = {&mine, &kept, &mine};
   if (phase_ == Phase::window) [[likely]]
     return tell_to(kept, code, execution);
   if (options_.samples != nullptr) count(kept, code, execution);
@@ -298,10 +289,10 @@ void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
 /// The run ends, or goes on elsewhere, at that position: if that lies within a REP, it did not
 /// complete.
 void ToolHost::leave_repeat(Position at) {
-  const LastRepeat left = std::exchange(last_repeat_, {});
-  if (at.iteration == 0 || left.code == nullptr || !in_range(at)) return;
-  ++left.code->interrupted;
-  for (const auto& tool : left.group->tools) tool->unfinished(at);
+  ToolCode* const left = std::exchange(told_.repeat, nullptr);
+  if (at.iteration == 0 || left == nullptr || !in_range(at)) return;
+  ++left->interrupted;
+  for (const auto& tool : told_.repeat_group->tools) tool->unfinished(at);
 }
 
 void ToolHost::finish() {
@@ -374,8 +365,8 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   if (!pending_.empty()) [[unlikely]]
     flush_others();
   if (options_.scope == nullptr && phase_ == Phase::window) {
-    set_told(&group());
-    return tell_plainly(block, first, *told_);
+    told_.turn_to(&group(), context_);
+    return tell_plainly(block, first, *told_.group);
   }
   KnownCode& code = code_of(block);
   tell(code, execution_of(block, code, first));
@@ -395,7 +386,7 @@ void ToolHost::ran(std::span<const ExecutedBlock> blocks, Position first, std::u
     return;
   }
   const Group& mine = group();
-  set_told(&mine);
+  told_.turn_to(&mine, context_);
   // What is kept of a block was used when it ran last, and each part of it leads to the next.
   for (const ExecutedBlock& b : blocks) {
     if (b.note() != nullptr) __builtin_prefetch(b.note()->get());
@@ -436,7 +427,7 @@ void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count,
 void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations,
                           std::uint32_t step, Position now) {
   const InstructionClass kind = e.info->kind;
-  last_repeat_ = {};  // who is not told of this one is not told of its end
+  told_.repeat = nullptr;  // who is not told of this one is not told of its end
   if (is_software_interrupt(kind) && std::exchange(interrupted_at_, std::nullopt) == now) {
     context_.swap_with_interrupted();
     context_changed();

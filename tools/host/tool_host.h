@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/machine/observer.h"
@@ -34,6 +35,26 @@ struct HostOptions {
 };
 
 struct CodeNote;
+
+/// Numbers of the tools that are told: what ran, events, accesses of no instruction.
+struct Listening {
+  std::vector<std::size_t> run, events, accesses;
+};
+
+/// What was told last of what ran.
+struct LastTold {
+  const Group* group = nullptr;  ///< whose tools were told; null: none were
+  ToolCode* repeat = nullptr;    ///< the REP that was told last; null: something else ran since
+  const Group* repeat_group = nullptr;
+
+  /// Tools of that group are going to be told what runs, or none.
+  void turn_to(const Group* next, const Context& context) {
+    if (group == next) return;
+    const Group* const left = std::exchange(group, next);
+    if (left == nullptr) return;
+    for (const auto& tool : left->tools) tool->left_scope(context);
+  }
+};
 
 class ToolHost final : public Observer, private SystemCallWatcher {
  public:
@@ -111,7 +132,6 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void trailed(std::span<const ExecutedBlock> blocks, Position first);
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
-  void set_told(const Group* group);
   void tell_group(KnownCode& code, const Execution& execution);
   void tell_plainly(const ExecutedBlock& block, Position first, const Group& mine);
   void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
@@ -148,15 +168,11 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
-  const Group* told_ = nullptr;      ///< whose tools were told last what ran; null: none
-  Position now_;                     ///< of the event that is told
+  LastTold told_;
+  Position now_;  ///< of the event that is told
   std::map<std::uint64_t, Group*>
       open_calls_;  ///< system calls whose beginning was told, and to whom
   std::uint64_t context_terms_ = 0;
-  /// Numbers of the tools that are told: what ran, events, accesses of no instruction.
-  struct Listening {
-    std::vector<std::size_t> run, events, accesses;
-  };
   Listening listening_, in_windows_;  ///< just now; within windows
   std::vector<std::size_t> counted_;  ///< numbers of the tools that are told how often code ran
   std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
@@ -165,12 +181,6 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
   std::vector<std::size_t> pass_;  ///< tools that need not be told of all ordinary code by run()
-  /// The REP that was told last, and whose tools were told.
-  struct LastRepeat {
-    ToolCode* code = nullptr;
-    const Group* group = nullptr;
-  };
-  LastRepeat last_repeat_;
   PendingAccesses pending_;
   std::vector<Reference> claimed_;
 };
