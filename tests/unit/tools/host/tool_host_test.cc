@@ -164,7 +164,7 @@ TEST(ToolHost, TellsOnceOfTheCodeOfASoftwareInterrupt) {
 
 TEST(ToolHost, KnowsTheLevelAtWhichPageTablesAreLoaded) {
   // Two loads: after the first, the level is settled by nothing that is told.
-  Recording recording = plain_code_and({0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xdb}, 2);
+  Recording recording = plain_code_and({0x90, 0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xdb}, 3);
   recording.initial.gpr[kEbx] = 0x6000;
   for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
     const auto found = told(recording, {"switches"}, path, "level=0");
