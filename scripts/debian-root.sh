@@ -5,24 +5,24 @@ debian_roots=()
 
 # debian_root_make ROOT SUITE: makes it, with /proc, terminals, and the lists of its packages.
 debian_root_make() {
-  local folder=$1 release=$2 mirror
-  mirror=$(private_apt_mirror "^($release|bookworm|stable|oldstable)\$")
-  [[ -n $mirror ]] || { echo "no mirror for $release among this machine's apt sources" >&2; return 1; }
-  debootstrap --variant=minbase "$release" "$folder" "$mirror" || return
-  debian_roots+=("$folder")
-  mount -t proc proc "$folder/proc" && mount -t devpts devpts "$folder/dev/pts" || return
-  cp /etc/resolv.conf "$folder/etc/" || return
-  printf 'deb %s %s main\n' "$mirror" "$release" >"$folder/etc/apt/sources.list"
-  [[ $release != bookworm ]] ||  # backports have a new enough QEMU
-    printf 'deb %s bookworm-backports main\n' "$mirror" >>"$folder/etc/apt/sources.list"
-  debian_root_run "$folder" 'apt-get -qq -o APT::Sandbox::User=root update'
+  local debian=$1 edition=$2 mirror
+  mirror=$(private_apt_mirror "^($edition|bookworm|stable|oldstable)\$")
+  [[ -n $mirror ]] || { echo "no mirror for $edition among this machine's apt sources" >&2; return 1; }
+  debootstrap --variant=minbase "$edition" "$debian" "$mirror" || return
+  debian_roots+=("$debian")
+  mount -t proc proc "$debian/proc" && mount -t devpts devpts "$debian/dev/pts" || return
+  cp /etc/resolv.conf "$debian/etc/" || return
+  printf 'deb %s %s main\n' "$mirror" "$edition" >"$debian/etc/apt/sources.list"
+  [[ $edition != bookworm ]] ||  # backports have a new enough QEMU
+    printf 'deb %s bookworm-backports main\n' "$mirror" >>"$debian/etc/apt/sources.list"
+  debian_root_run "$debian" 'apt-get -qq -o APT::Sandbox::User=root update'
 }
 
 # debian_root_run ROOT COMMANDS [NAME=VALUE...]: runs a shell in it, without the caller's environment.
 debian_root_run() {
-  local folder=$1 commands=$2
+  local debian=$1 commands=$2
   shift 2
-  chroot "$folder" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root \
+  chroot "$debian" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root \
     DEBIAN_FRONTEND=noninteractive "$@" bash -ec "$commands" </dev/null
 }
 
@@ -33,6 +33,6 @@ debian_root_tree() {
 
 # Unmounts what was mounted in all of them. Do this before you remove their folders.
 debian_root_leave_all() {
-  local folder
-  for folder in "${debian_roots[@]}"; do umount -q "$folder/dev/pts" "$folder/proc" || true; done
+  local debian
+  for debian in "${debian_roots[@]}"; do umount -q "$debian/dev/pts" "$debian/proc" || true; done
 }
