@@ -7,6 +7,7 @@
 
 #include "formats/io/error.h"
 #include "replay/engine/engine.h"
+#include "replay/engine/unicorn_internal.h"
 
 namespace citcat {
 
