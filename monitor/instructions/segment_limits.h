@@ -34,8 +34,10 @@ class SegmentLimits {
     unknown_ = 0;
     find_limited();
   }
-  /// Whether no access through these segments, a bit for each, can be refused.
-  bool allow(unsigned segments) const { return (limited_ & segments) == 0; }
+  /// Nothing that is accessed through these segments can be refused. -1 is none.
+  bool allows_all(int load, int store) const { return !is_limited(load) && !is_limited(store); }
+  /// The same of a set of segments, a bit for each.
+  bool allow(std::uint8_t segments) const { return (limited_ & segments) == 0; }
   /// Whether a processor makes this access of `size` bytes at a linear address.
   bool allows(unsigned segment, std::uint32_t linear, std::uint32_t size, bool store) const;
 
@@ -46,6 +48,7 @@ class SegmentLimits {
     bool is_flat() const { return readable && writable && first == 0 && last == 0xffffffff; }
   };
 
+  bool is_limited(int segment) const { return segment >= 0 && (limited_ >> segment & 1) != 0; }
   bool take_selector(unsigned segment, SegmentMode mode, std::uint16_t selector);
   void take_state(SegmentMode mode, const LoggedState& state);
   void find_limited();

@@ -6,14 +6,6 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
   const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
                             ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
-  // A change of PG, WP, PSE, PAE, PGE, SMEP, SMAP, LMA or NXE makes a processor drop all it holds.
-  const bool drops_all = ((control.cr0 ^ control_.cr0) & 0x80010000) != 0 ||
-                         ((control.cr4 ^ control_.cr4) & 0x3000b0) != 0 ||
-                         ((control.efer ^ control_.efer) & 0xc00) != 0;
-  if (drops_all)
-    kept_.drop_all();
-  else if (loads_cr3)
-    kept_.drop_unglobal();
   control_ = control;
   reach_ = long_mode() ? ~std::uint64_t{0} : ~0u;
   bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
@@ -37,13 +29,6 @@ void PageWalker::flush() {
   for (auto& set : tlb_) set.fill(Entry{});
 }
 
-void PageWalker::invalidate(std::uint64_t linear) {
-  flush();
-  // The largest pages are of 1 GiB, 2 or 4 MiB.
-  const std::uint64_t largest = long_mode() ? 0x3ffff : pae() ? 0x1ff : 0x3ff;
-  kept_.invalidate(reach(linear) >> 12, largest);
-}
-
 void PageWalker::insert(const Entry& entry) {
   if (Entry* old = find(entry.page)) {
     *old = entry;
@@ -53,7 +38,7 @@ void PageWalker::insert(const Entry& entry) {
   tlb_[set][next_[set]++ % kWays] = entry;
 }
 
-/// Without paging, no walk is needed and no mark is set.
+/// Without paging there is no walk, and no mark to be set.
 const PageWalker::Entry* PageWalker::insert_unpaged(std::uint64_t page) {
   static constexpr std::uint8_t kNoMark = 0;
   const PhysicalAddress frame = page << 12 & a20_mask_;
@@ -100,7 +85,7 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
   std::memcpy(&now, memory_.live(address), size);
   if (own_store_) now = mark(address, size, sets);
   const bool walker_was_here = memory_.is_mark(address, static_cast<std::uint32_t>(now));
-  if (marks_nothing_) {
+  if (faulting_) {
     if (walker_was_here) memory_.restore(address, 4);
     bus_.read_ram(address, size);
     return now;
@@ -124,8 +109,7 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
 PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
-                                    PhysicalAddress at, bool large) const {
-  constexpr std::uint32_t kGlobal = 0x100, kGlobalPages = 0x80;  // kGlobalPages is in CR4
+                                    PhysicalAddress at) const {
   const PhysicalAddress place = at & a20_mask_;
   frame &= a20_mask_;
   return {page,
@@ -133,9 +117,7 @@ PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, s
           memory_.live(place),
           std::as_const(memory_).shadow(place),
           bus_.page_in_ram(frame),
-          (entry & kDirty) != 0,
-          (entry & kGlobal) != 0 && (control_.cr4 & kGlobalPages) != 0,
-          large};
+          (entry & kDirty) != 0};
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
@@ -151,12 +133,12 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
     const PhysicalAddress frame = large_page(*directory) | (linear & 0x3ff000);
-    return entry(page, frame, *directory, directory_at, true);
+    return entry(page, frame, *directory, directory_at);
   }
   const PhysicalAddress table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
-  return entry(page, *table & ~0xfffu, *table, table_at, false);
+  return entry(page, *table & ~0xfffu, *table, table_at);
 }
 
 /// An entry of 8 bytes that is present.
@@ -184,12 +166,12 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   if ((*named & kLarge) != 0) {
     const PhysicalAddress frame =
         named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
-    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at, true);
+    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at);
   }
   const PhysicalAddress table_at = named_by(*named) + ((linear >> 12) & 0x1ff) * 8;
   const auto last = read_pae_entry(table_at, sets, Names::page);
   if (!last) return std::nullopt;
-  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at, false);
+  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at);
 }
 
 /// An entry without a trace on the bus; 0 where there is no RAM.
@@ -294,35 +276,6 @@ bool PageWalker::was_marked(std::uint64_t linear) const {
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
-/// The page that a processor has kept if the access needs no walk, or nullptr. The emulator goes
-/// where the tables say now, so a page that they have moved meanwhile needs a walk.
-const KeptPages::Page* PageWalker::kept(std::uint64_t linear, bool store) const {
-  const KeptPages::Page* const page = kept_.find(linear >> 12);
-  if (page == nullptr || (store && !page->dirty)) return nullptr;
-  return locate(linear) == (page->frame | (linear & 0xfff)) ? page : nullptr;
-}
-
-/// Walks for a page that a processor still holds and this TLB does not. False if it needs a walk.
-bool PageWalker::fill_as_kept(std::uint64_t linear, bool store) {
-  const KeptPages::Page* const page = kept(linear, store);
-  if (page == nullptr) return false;
-  marks_nothing_ = true;
-  auto entry = walk(linear);
-  marks_nothing_ = false;
-  if (!entry) return false;
-  entry->dirty = page->dirty;
-  insert(*entry);
-  return true;
-}
-
-/// Keeps what a processor has walked for. `stored`: the page is dirty, whatever its entry says.
-void PageWalker::fill(const Entry& walked, bool stored) {
-  Entry entry = walked;
-  entry.dirty = entry.dirty || stored;
-  insert(entry);
-  kept_.keep(entry.page, {entry.frame, entry.dirty, entry.global, entry.large});
-}
-
 bool PageWalker::translate_for_update(std::uint64_t address, bool user,
                                       std::optional<PhysicalAddress> physical) {
   if (!paging()) return true;
@@ -331,8 +284,10 @@ bool PageWalker::translate_for_update(std::uint64_t address, bool user,
   if (!may_store(linear, user)) return false;
   const Entry* const held = usable(linear >> 12, true);
   if (held != nullptr && (!physical || (held->frame | (linear & 0xfff)) == *physical)) return true;
-  if (fill_as_kept(linear, true)) return true;
-  if (const auto entry = walk(linear, kAccessed | kDirty)) fill(*entry, true);
+  if (auto entry = walk(linear, kAccessed | kDirty)) {
+    entry->dirty = true;
+    insert(*entry);
+  }
   return true;
 }
 
@@ -340,25 +295,27 @@ std::optional<PhysicalAddress> PageWalker::translate(std::uint64_t address, bool
   const std::uint64_t linear = reach(address);
   const std::uint64_t within = linear & 0xfff;
   if (!paging()) return linear & a20_mask_;
-  const Entry* held = usable(linear >> 12, store);
-  if (held == nullptr && fill_as_kept(linear, store)) held = find(linear >> 12);
-  if (held != nullptr) return held->frame | within;
-  const auto entry = walk(linear);
-  if (!entry) return std::nullopt;
-  mark_used(linear, store);
-  fill(*entry, store);
-  return entry->frame | within;
+  const Entry* const held = usable(linear >> 12, store);
+  if (held == nullptr) {
+    auto entry = walk(linear);
+    if (!entry) return std::nullopt;
+    mark_used(linear, store);
+    // A store has been made: the page is dirty now, whatever its entry says.
+    entry->dirty = entry->dirty || store;
+    insert(*entry);
+    return entry->frame | within;
+  }
+  return held->frame | within;
 }
 
 std::optional<PhysicalAddress> PageWalker::translate_own_store(std::uint64_t address) {
   const std::uint64_t linear = reach(address);
-  if (!paging() || usable(linear >> 12, true) != nullptr || kept(linear, true) != nullptr)
-    return translate(linear, true);
+  if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
   own_store_ = true;
   auto walked = walk(linear, kDirty);
   own_store_ = false;
   if (!walked) return std::nullopt;
-  fill(*walked, false);
+  insert(*walked);
   return walked->frame | (linear & 0xfff);
 }
 
@@ -367,7 +324,6 @@ PhysicalAddress PageWalker::walk_as(std::uint64_t address, bool store, PhysicalA
   auto result = translate(linear, store);
   if (result != physical && paging()) {
     if (Entry* held = find(linear >> 12)) *held = Entry{};
-    kept_.drop(linear >> 12);
     result = translate(linear, store);
   }
   if (result != physical) ++disagreements_;
@@ -378,10 +334,9 @@ void PageWalker::faulting_walk(std::uint64_t address) {
   if (!paging()) return;
   const std::uint64_t linear = reach(address);
   if (Entry* held = find(linear >> 12)) *held = Entry{};
-  kept_.drop(linear >> 12);
-  marks_nothing_ = true;
+  faulting_ = true;
   (void)walk(linear);
-  marks_nothing_ = false;
+  faulting_ = false;
 }
 
 }  // namespace citcat::monitor

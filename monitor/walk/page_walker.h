@@ -1,8 +1,7 @@
 #pragma once
 // The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
 // own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
-// bits it sets. A walk for a page that a larger TLB would still hold sets none. Tables may have two
-// or four levels, or be those of PAE.
+// bits it sets. Tables of two and of four levels, and those of PAE.
 
 #include <array>
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"
 #include "monitor/state/control_registers.h"
-#include "monitor/walk/kept_pages.h"
 
 namespace citcat::monitor {
 
@@ -20,13 +18,12 @@ namespace citcat::monitor {
 struct alignas(64) HeldPage {
   std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
   PhysicalAddress frame = 0;               ///< physical address of the page
-  /// The lowest byte of the table entry that maps the page, which has the marks: as it is, and as
-  /// the bus has shown it.
+  /// The lowest byte of the table entry that maps it, where marks are: as it is, and as the bus has
+  /// shown it.
   const std::uint8_t* live = nullptr;
   const std::uint8_t* shadow = nullptr;
   PageInRam in_ram;
-  bool dirty = false, global = false;
-  bool large = false;  ///< a piece of a larger page
+  bool dirty = false;
 };
 
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
@@ -54,8 +51,6 @@ class PageWalker {
   /// The A20 gate: closed, it clears bit 20 of every physical address.
   void set_a20(bool open);
   void flush();
-  /// INVLPG drops the page.
-  void invalidate(std::uint64_t linear);
 
   /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
   /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
@@ -69,7 +64,7 @@ class PageWalker {
   bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
     return held(linear, store, physical) != nullptr;
   }
-  /// The page if holds() is true, otherwise nullptr.
+  /// What it holds then, or nullptr.
   [[gnu::always_inline]] const HeldPage* held(std::uint64_t linear, bool store,
                                               PhysicalAddress physical) {
     const std::uint64_t page = (linear & reach_) >> 12;
@@ -178,11 +173,8 @@ class PageWalker {
   std::uint64_t mark(PhysicalAddress address, unsigned size, std::uint32_t bits);
   std::uint32_t peek(PhysicalAddress address) const;
   std::uint64_t peek_wide(PhysicalAddress address) const;
-  Entry entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry, PhysicalAddress at,
-              bool large) const;
-  const KeptPages::Page* kept(std::uint64_t linear, bool store) const;
-  bool fill_as_kept(std::uint64_t linear, bool store);
-  void fill(const Entry& walked, bool stored);
+  Entry entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
+              PhysicalAddress at) const;
   bool is_large(PhysicalAddress address, std::uint32_t allowed_by) const;
   Path path_of(std::uint64_t linear) const;
   Path four_level_path(std::uint64_t linear) const;
@@ -200,9 +192,8 @@ class PageWalker {
   std::array<Entry*, kFound> found_;         ///< where pages were found last, or anywhere in tlb_
   std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
   bool met_no_execute_ = false;
-  KeptPages kept_;
-  bool marks_nothing_ = false;  ///< the walk sets no bits, and takes back those that were set
-  bool own_store_ = false;      ///< the walk sets its bits in RAM, because the emulator makes none
+  bool faulting_ = false;   ///< the walk sets no bits of its own
+  bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
   PhysicalAddress a20_mask_ = ~PhysicalAddress{0};
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };

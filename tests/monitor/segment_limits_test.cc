@@ -45,14 +45,14 @@ class SegmentLimitsTest : public testing::Test {
 
 TEST_F(SegmentLimitsTest, AFlatSegmentAllowsEverything) {
   learn();
-  EXPECT_TRUE(limits_.allow(1 << kDs | 1 << kSs));
+  EXPECT_TRUE(limits_.allows_all(kDs, kSs));
   EXPECT_TRUE(limits_.allows(kDs, 0xfffffffc, 4, true));
 }
 
 TEST_F(SegmentLimitsTest, AnAccessEndsAtTheLimit) {
   describe({0x20, 0x1000, 0xff, kData});
-  EXPECT_FALSE(limits_.allow(1 << kDs));
-  EXPECT_TRUE(limits_.allow(1 << kEs | 1 << kSs));
+  EXPECT_FALSE(limits_.allows_all(kDs, InsnClass::kNoSegment));
+  EXPECT_TRUE(limits_.allows_all(kEs, kSs));
   EXPECT_TRUE(limits_.allows(kDs, 0x10fc, 4, true));
   EXPECT_FALSE(limits_.allows(kDs, 0x10fd, 4, false));
   EXPECT_TRUE(limits_.allows(kDs, 0x10ff, 1, false));
@@ -97,7 +97,7 @@ TEST_F(SegmentLimitsTest, AFlatSelectorIsNotAskedAboutAgain) {
   limits_.forget(SegmentLimits::kEvery);
   learn();
   EXPECT_EQ(asked_, 1u);
-  EXPECT_TRUE(limits_.allow(1 << kDs | 1 << kSs));
+  EXPECT_TRUE(limits_.allows_all(kDs, kSs));
   limits_.forget_selectors();
   limits_.forget(1u << kDs);
   learn();
