@@ -91,14 +91,7 @@ std::optional<StackMove> stack_move(const ExecutedInstruction& e) {
 
 }  // namespace
 
-LinearAddr stack_pointer(const Machine& machine) {
-  const CpuState cpu = machine.save();
-  if (is_in_64_bit_mode(cpu)) {
-    return LinearAddr{std::uint64_t{cpu.long_mode->gpr_high[kEsp]} << 32 | cpu.gpr[kEsp]};
-  }
-  const bool wide = (machine.engine().hflags() & kHfSs32) != 0;
-  return linear32(cpu.segment[kSs].base, wide ? cpu.gpr[kEsp] : cpu.gpr[kEsp] & 0xffff);
-}
+LinearAddr stack_pointer(const Machine& machine) { return stack_address(machine.engine()); }
 
 StackPlace stack_place(const Machine& machine) {
   return {stack_space(machine), stack_pointer(machine)};

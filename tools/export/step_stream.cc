@@ -22,11 +22,6 @@ LinearAddr going_on(const StaticInstruction& code, const ToldEvent& event) {
   return linear32(base, static_cast<std::uint32_t>(delivery.eip));
 }
 
-LinearAddr stack_pointer(const Engine& engine) {
-  if (code_bits(engine) == 64) return LinearAddr{engine.wide().gpr(kEsp)};
-  return linear32(engine.segment_base(kSs), engine.gpr(kEsp));
-}
-
 bool is_delivery(const ToldEvent& event) {
   return event.event.event.kind == MachineEvent::Kind::delivered;
 }
@@ -213,7 +208,7 @@ void StepTool::event(const MachineEvent& event, const Context& context) {
   const Engine& engine = context.machine().engine();
   ToldEvent told;
   told.event = {event, context.level(), context.address_space(), engine.gpr(kEax),
-                stack_pointer(engine)};
+                stack_address(engine)};
   told.bits64 = code_bits(engine) == 64;
   told.facts = facts(event, context);
   told_event(told);
