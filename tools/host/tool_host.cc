@@ -258,7 +258,7 @@ void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
   told_.turn_to(&mine, context_);
   ToolCode& kept = group_code(code, mine);
-  if (code.repeats()) told_ = {&mine, &kept, &mine};
+  if (code.repeats()) told_.repeat = &kept;
   if (phase_ == Phase::window) [[likely]]
     return tell_to(kept, code, execution);
   if (options_.samples != nullptr) count(kept, code, execution);
@@ -292,7 +292,7 @@ void ToolHost::leave_repeat(Position at) {
   ToolCode* const left = std::exchange(told_.repeat, nullptr);
   if (at.iteration == 0 || left == nullptr || !in_range(at)) return;
   ++left->interrupted;
-  for (const auto& tool : told_.repeat_group->tools) tool->unfinished(at);
+  for (const auto& tool : told_.group->tools) tool->unfinished(at);
 }
 
 void ToolHost::finish() {

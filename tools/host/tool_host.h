@@ -44,12 +44,12 @@ struct Listening {
 /// What was told last of what ran.
 struct LastTold {
   const Group* group = nullptr;  ///< whose tools were told; null: none were
-  ToolCode* repeat = nullptr;    ///< the REP that was told last; null: something else ran since
-  const Group* repeat_group = nullptr;
+  ToolCode* repeat = nullptr;    ///< the REP that they were told last; null: others ran since
 
   /// Tools of that group are going to be told what runs, or none.
   void turn_to(const Group* next, const Context& context) {
     if (group == next) return;
+    repeat = nullptr;
     const Group* const left = std::exchange(group, next);
     if (left == nullptr) return;
     for (const auto& tool : left->tools) tool->left_scope(context);
