@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -19,6 +20,23 @@ namespace {
 int append(void* context, const std::uint8_t* bytes, std::size_t size) {
   static_cast<std::string*>(context)->append(reinterpret_cast<const char*>(bytes), size);
   return 0;
+}
+
+/// A program in C has the numbers of processors from its own header.
+constexpr std::pair<citcat_cpu, CpuModel> kNumbered[] = {
+    {CITCAT_CPU_UNKNOWN, CpuModel::unknown}, {CITCAT_CPU_8088, CpuModel::i8088},
+    {CITCAT_CPU_286, CpuModel::i286},        {CITCAT_CPU_386, CpuModel::i386},
+    {CITCAT_CPU_486, CpuModel::i486},        {CITCAT_CPU_PENTIUM, CpuModel::pentium},
+    {CITCAT_CPU_P6, CpuModel::p6},           {CITCAT_CPU_X86_64, CpuModel::x86_64},
+    {CITCAT_CPU_8086, CpuModel::i8086},      {CITCAT_CPU_80186, CpuModel::i80186},
+    {CITCAT_CPU_80188, CpuModel::i80188},    {CITCAT_CPU_V20, CpuModel::v20},
+    {CITCAT_CPU_V30, CpuModel::v30}};
+
+TEST(NativeWriter, NumbersProcessorsAsTheReaderDoes) {
+  for (const auto& [written, read] : kNumbered) {
+    EXPECT_EQ(static_cast<int>(written), static_cast<int>(read)) << cpu_model_name(read);
+  }
+  EXPECT_EQ(std::size(kNumbered), static_cast<std::size_t>(kLastCpuModel) + 1) << "unknown too";
 }
 
 /// A capture as the C library writes it.
