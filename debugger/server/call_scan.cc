@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "events/machine/cpu_place.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/executed_block.h"
 
