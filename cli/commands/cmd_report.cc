@@ -43,14 +43,6 @@ std::vector<std::string> reported_names(const ReportArguments& arguments,
   return machine ? names_of_processors(machine->path()) : arguments.recordings;
 }
 
-/// What its processors saw of each other, checked to the end.
-std::unique_ptr<MachineCheck> check_of(const std::optional<MachineFile>& machine) {
-  if (!machine) return nullptr;
-  auto check = std::make_unique<MachineCheck>(*machine, true);
-  while (check->look_further(kLookedAtOnce)) check_interrupt();
-  return check;
-}
-
 ExitCode run_report(ReportArguments arguments, const Console& console) {
   const std::size_t wanted = arguments.compare ? 2 : 1;
   if (arguments.recordings.size() != wanted) {
@@ -69,15 +61,18 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
   arguments.options.capture_options = arguments.capture.options();
   std::vector<ReportedRecording> reported;
   const std::optional<MachineFile> machine = reported_machine(arguments);
-  const std::unique_ptr<MachineCheck> check = check_of(machine);
-  bool sure = check == nullptr || check->clean();
+  std::unique_ptr<MachineCheck> check;
+  if (machine) check = std::make_unique<MachineCheck>(*machine, true, arguments.options.policy);
+  bool sure = true;
   for (const std::string& operand : reported_names(arguments, machine)) {
     const ReportedRange what = parse_reported_range(operand);
     PlacedRecording placed = open_placed(what.recording, console);
-    ReportedRun run = report_run(placed, what, arguments.options, console);
+    ReportedRun run = report_run(placed, what, arguments.options, check.get(), console);
     sure = sure && run.agrees;
     reported.push_back({std::move(placed), what, std::move(run)});
   }
+  while (check != nullptr && check->look_further(kLookedAtOnce)) check_interrupt();
+  sure = sure && (check == nullptr || check->clean());
   write_report(arguments.output, std::move(reported), arguments.compare, check.get(),
                arguments.options, console);
   return sure ? ExitCode::ok : ExitCode::answer_is_no;

@@ -331,7 +331,7 @@ ProcessorVerdict verify_processor(RecordingFile file, const MemoryImage* capture
   VerifyArguments alone = arguments;
   alone.jobs = 1;
   const auto keep_changed = [&](const ReplaySession& run) {
-    its.changed_lines = lines_changed_in_cache(placed.file, run);
+    its.changed_lines = lines_changed_in_cache(placed.file, run.machine());
   };
   const Verdict verdict =
       verify(placed, own.empty() ? nullptr : &own, alone, console, keep_changed);

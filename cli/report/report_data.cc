@@ -20,6 +20,7 @@
 #include "cli/report/explanation_json.h"
 #include "cli/report/recording_info.h"
 #include "cli/report/verdict.h"
+#include "cli/view/machine_check.h"
 #include "events/capture_time.h"
 #include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
@@ -151,7 +152,8 @@ ReportedRange parse_reported_range(const std::string& text) {
 }
 
 ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
-                       const ReportOptions& options, const Console& console) {
+                       const ReportOptions& options, MachineCheck* machine,
+                       const Console& console) {
   const RecordingFile& file = placed.file;
   AnalysisPlan plan;
   plan.tools = tools_for(file.recording().initial.model);
@@ -191,6 +193,7 @@ ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
       const Verdict found = verdict_of(session, report, placed, nullptr);
       verdict = verdict_json(found);
       match = found.match;
+      if (machine != nullptr && found.match) machine->ended(file.number(), session.machine());
     } else if (file.meta().evidence == EvidenceMode::digests) {
       const DigestVerdict found = digest_verdict_of(session, report, file);
       verdict = digest_verdict_json(found, file);

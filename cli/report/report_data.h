@@ -20,6 +20,8 @@
 
 namespace citcat {
 
+class MachineCheck;
+
 /// A recording, or some of its instructions.
 struct ReportedRange {
   std::string recording;
@@ -58,8 +60,9 @@ struct ReportedRun {
   std::unique_ptr<view::RunIndex> index;  ///< of all that was replayed
 };
 
-/// Replays and asks. Throws what replaying a recording throws.
+/// Replays and asks. `machine`: is told where the run ended, or null. Throws what replaying a
+/// recording throws.
 ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
-                       const ReportOptions& options, const Console& console);
+                       const ReportOptions& options, MachineCheck* machine, const Console& console);
 
 }  // namespace citcat

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+
+#include "replay/processors/unshown_stores.h"
 
 namespace citcat {
 
@@ -31,11 +34,18 @@ Json contradiction_verdict(const CrossCheckResult& bus) {
 
 }  // namespace
 
-MachineCheck::MachineCheck(const MachineFile& machine, bool compares)
-    : files_(open_processors(machine)), check_(cross_check_of(machine, files_)) {
+MachineCheck::MachineCheck(const MachineFile& machine, bool compares, ComparisonPolicy policy)
+    : machine_(machine),
+      policy_(std::move(policy)),
+      files_(open_processors(machine)),
+      check_(cross_check_of(machine, files_)) {
   if (compares && files_.front().meta().evidence == EvidenceMode::full) {
     bus_.emplace(shared_bus_of(machine, files_));
   }
+}
+
+void MachineCheck::ended(std::size_t processor, const Machine& at_end) {
+  if (bus_) changed_[processor] = lines_changed_in_cache(files_[processor], at_end);
 }
 
 bool MachineCheck::look_further(std::uint64_t transactions) {
@@ -48,7 +58,12 @@ bool MachineCheck::look_further(std::uint64_t transactions) {
       known_ = true;
     }
   }
-  return bus_ && !known_;
+  if (known_) {
+    for (const auto& [processor, lines] : std::exchange(changed_, {})) {
+      check_changed_lines(machine_, check_, processor, lines, policy_, stores_);
+    }
+  }
+  return !is_known();
 }
 
 Json MachineCheck::verdict(const std::vector<Json>& each) const {
@@ -56,7 +71,9 @@ Json MachineCheck::verdict(const std::vector<Json>& each) const {
     return std::find_if(each.begin(), each.end(),
                         [&](const Json& verdict) { return verdict["state"] == state; });
   };
-  if (!clean()) return contradiction_verdict(check_.result());
+  if (!clean()) {
+    return contradiction_verdict(check_.result().clean() ? stores_ : check_.result());
+  }
   if (const auto left = find("diverged"); left != each.end()) {
     const auto number = left - each.begin();
     Json json = {{"state", "diverged"},
@@ -68,7 +85,7 @@ Json MachineCheck::verdict(const std::vector<Json>& each) const {
   if (find("not compared") != each.end()) {
     return {{"state", "not compared"}, {"text", "nothing of the runs is compared with evidence"}};
   }
-  if (find("comparing") != each.end() || (bus_ && !known_)) {
+  if (find("comparing") != each.end() || !is_known()) {
     return {{"state", "comparing"}, {"text", "the processors agree with each other so far"}};
   }
   return {{"state", "match"},

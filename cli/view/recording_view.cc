@@ -74,14 +74,19 @@ struct ViewedRuns {
 
 ViewedRuns open_runs(const RecordingViewArguments& arguments, const Console& console) {
   ViewedRuns runs;
+  if (arguments.machine) {
+    runs.machine = std::make_unique<MachineCheck>(*arguments.machine, !arguments.unchecked,
+                                                  arguments.comparison);
+  }
   for (const std::string& name : arguments.recordings) {
     PlacedRecording placed = open_placed(name, console, arguments.hints);
     view::RunViewOptions options = view_options(placed.file, arguments, console);
+    if (runs.machine != nullptr) {
+      options.agreed = [check = runs.machine.get(), processor = placed.file.number()](
+                           const Machine& at_end) { check->ended(processor, at_end); };
+    }
     runs.all.push_back(std::make_unique<ViewedRecording>(std::move(placed), name, arguments.symbols,
                                                          std::move(options)));
-  }
-  if (arguments.machine) {
-    runs.machine = std::make_unique<MachineCheck>(*arguments.machine, !arguments.unchecked);
   }
   if (!arguments.compare) {
     runs.names = runs_together(arguments.recordings, nullptr);

@@ -12,7 +12,6 @@
 
 #include "events/processors/bus_parts.h"
 #include "events/processors/device_addresses.h"
-#include "replay/machine/machine.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
 
@@ -112,12 +111,12 @@ BusContradiction unshown_store(std::size_t processor, PhysAddr line, Position at
 
 }  // namespace
 
-std::vector<PhysAddr> lines_changed_in_cache(const RecordingFile& file, const ReplaySession& run) {
+std::vector<PhysAddr> lines_changed_in_cache(const RecordingFile& file, const Machine& machine) {
   const Recording& recording = file.recording();
   std::vector<PhysAddr> lines;
   if (recording.bus.form != CacheForm::write_back) return lines;
   const std::uint32_t line_bytes = shared_line_bytes(recording);
-  const Memory& at_end = run.machine().memory();
+  const Memory& at_end = machine.memory();
   const BusParts<PartBytes> shown = shown_memory(file);
   constexpr PartBytes kNever{};
   for (const FrameNumber frame : at_end.changed_frames()) {

@@ -12,14 +12,15 @@
 #include "events/archive/recording_file.h"
 #include "events/machine/address.h"
 #include "events/processors/cross_check.h"
+#include "replay/machine/machine.h"
 #include "replay/run/replay_session.h"
 
 namespace citcat {
 
-/// Lines of RAM of which the replay of one processor holds other bytes at its end, where `run` is,
-/// than the bus showed to it last: it has changed them in its cache. Empty without a write-back
+/// Lines of RAM of which the replay of one processor holds other bytes at its end, where `at_end`
+/// is, than the bus showed to it last: it has changed them in its cache. Empty without a write-back
 /// cache. Ascending.
-std::vector<PhysAddr> lines_changed_in_cache(const RecordingFile& file, const ReplaySession& run);
+std::vector<PhysAddr> lines_changed_in_cache(const RecordingFile& file, const Machine& at_end);
 
 /// Adds a contradiction for each of these lines of `processor` that the bus shows to be another's,
 /// or shared. Only stores before the processor's last transaction count: behind that, the capture

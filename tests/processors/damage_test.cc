@@ -428,7 +428,8 @@ std::optional<Made> made_of(const MachineFile& machine) {
     ReplaySession& session = replays.back()->session;
     const ReplayReport report = session.run();
     if (report.end != ReplayReport::End::complete) return std::nullopt;
-    check_changed_lines(machine, check, p, lines_changed_in_cache(files[p], session), {}, result);
+    check_changed_lines(machine, check, p, lines_changed_in_cache(files[p], session.machine()), {},
+                        result);
     if (!result.clean() || session.compare_final(nullptr).different != 0) return std::nullopt;
     replays.back()->writer.flush();
     made.traces.push_back(std::move(replays.back()->out.all));

@@ -242,6 +242,9 @@ bool RunView::look_further(std::uint64_t instructions) {
   if (knows_all_ && !end_ && !timeline_->interrupted()) {
     end_ = Remembered{looked_to_, timeline_->mark()};
   }
+  if (knows_all_ && options_.check && options_.agreed && !timeline_->divergence()) {
+    options_.agreed(machine());
+  }
   return !knows_all_;
 }
 

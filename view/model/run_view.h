@@ -42,6 +42,9 @@ struct RunViewOptions {
   /// Without `check`: how the whole run was found to agree with its evidence before; empty: it was
   /// not compared.
   std::string compared_before;
+  /// With `check`: called once, where the whole run is known to agree with its evidence, with the
+  /// machine at its end.
+  std::function<void(const Machine& at_end)> agreed;
   /// What a replay of the whole run has told; null: the object gets to know it by look_further().
   std::unique_ptr<RunIndex> known;
   /// Asked now and then; true ends what is being answered.

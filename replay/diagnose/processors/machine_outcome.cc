@@ -32,7 +32,7 @@ MachineOutcome outcome_of(const MachineFile& machine, const ComparisonPolicy& po
     ReplaySession run(files[p], nullptr, options);
     outcome.replays.push_back(run.run());
     if (outcome.replays.back().divergence) continue;
-    const auto changed = lines_changed_in_cache(files[p], run);
+    const auto changed = lines_changed_in_cache(files[p], run.machine());
     check_changed_lines(machine, check, p, changed, policy, outcome.bus);
   }
   return outcome;
