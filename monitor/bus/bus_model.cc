@@ -163,13 +163,14 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
       set.order.use(way);
       continue;
     }
-    if (way < kWays) {
-      // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
-      if (set.ways[way].dirty) write_back(number, kSnoopWriteBack);
+    if (!same) {
+      // A device wrote into a line that either cache may hold: the snoop wrote it back, then
+      // invalidated it.
+      const CacheSet& owners = set_in(data_, number);
+      const unsigned owner = owners.find(number);
+      if (owner < kWays && owners.ways[owner].dirty) write_back(number, kSnoopWriteBack);
       drop(data_, number);
       drop(code_, number);
-    }
-    if (!same) {
       ++external_;
       (void)ask_others(number, true);
       say_lone_bit(number * line_bytes(), {memory_.live(number * line_bytes()), line_bytes()}, {});

@@ -1,6 +1,7 @@
 #include "monitor/instructions/insn_class.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "monitor/instructions/misdone.h"
 #include "monitor/instructions/segment_use.h"
@@ -221,6 +222,16 @@ std::uint8_t opcode_bytes(const DecodedInstruction& info) {
   }
 }
 
+/// CLFLUSH and its relatives access nothing, so they are decoded without an operand. INVLPG has its
+/// own in the same place.
+MemoryOperand flushed(std::span<const std::uint8_t> bytes, CodeSize size, std::size_t modrm_at) {
+  constexpr std::uint8_t kInvlpg = 0x01, kInvlpgReg = 7 << 3;
+  std::vector<std::uint8_t> other(bytes.begin(), bytes.end());
+  other[modrm_at - 1] = kInvlpg;
+  other[modrm_at] |= kInvlpgReg;
+  return decode(other, size).operands[0];
+}
+
 void describe_operands(const DecodedInstruction& info, InsnDetails& out) {
   const auto operands = std::span(info.operands).first(info.operand_count);
   out.updates_memory = std::any_of(operands.begin(), operands.end(),
@@ -235,6 +246,7 @@ void describe(const DecodedInstruction& info, InsnDetails& out) {
   out.loads_cr3 = info.kind == Class::mov_to_cr && info.reg_field == 3;
   out.marks_descriptor = marks_descriptor(info);
   out.calls_system = calls_system(info);
+  out.reverses = info.is(Operation::movbe);
   out.mmx = mmx_use(info);
   out.branch = info.control_flow;
   out.operand_bytes = operand_bytes(info, out.kind);
@@ -281,6 +293,7 @@ InsnDetails classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   out.locked = info.lock || exchanges;  // Intel SDM vol. 3, 8.1.2.1
   if (info.state == DecodeState::ok) {
     describe(info, out);
+    if (out.kind == InsnKind::flush_line) out.operand = flushed(bytes, size, out.modrm_offset);
     if (moves_debug_register(opcode)) out.kind = InsnKind::debug_register;
     if (size != CodeSize::bits64) describe_segment_use(info, out);
   } else if (size == CodeSize::bits64 && is_vector_prefix(opcode[0])) {

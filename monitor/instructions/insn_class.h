@@ -82,7 +82,8 @@ struct InsnClass {
   bool calls_system : 1 = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   bool branch : 1 = false;  ///< may continue at its own address without having been restarted
   bool port_in_dx : 1 = false;
-  bool misdone : 1 = false;  ///< the recording ends where it has been executed: see InsnDetails
+  bool misdone : 1 = false;   ///< the recording ends where it has been executed: see InsnDetails
+  bool reverses : 1 = false;  ///< MOVBE: memory has the bytes of the register the other way round
   MmxUse mmx = MmxUse::none;
   std::uint8_t operand_bytes = 4;  ///< of strings, ports, far RET; a field of an x87 environment
   std::uint8_t port = 0;           ///< when it is an immediate
@@ -103,7 +104,8 @@ struct InsnClass {
 
 /// What is seldom asked for, and then found anew from the instruction's bytes.
 struct InsnDetails : InsnClass {
-  MemoryOperand operand;  ///< its first access; of FXSAVE, XSAVE and their like all
+  MemoryOperand
+      operand;  ///< its first access, or what it flushes; of FXSAVE, XSAVE and their like all
   /// Why the recording ends where it has been executed, or where it was refused with #UD: the
   /// emulator is not a processor there.
   const char* why_misdone = nullptr;

@@ -189,6 +189,17 @@ inline bool watches_accesses() {
   return true;
 }
 
+/// The value as memory has it. The emulator gives that of the register.
+inline qemu_plugin_mem_value value_in_memory(qemu_plugin_meminfo_t info, const Insn& insn,
+                                             const ReportedAccess& access) {
+  qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
+  if (insn.what.reverses) {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(&value.data);
+    std::reverse(bytes, bytes + access.size);
+  }
+  return value;
+}
+
 std::span<const std::uint8_t> bytes_of(const qemu_plugin_mem_value& value,
                                        const ReportedAccess& access) {
   return {reinterpret_cast<const std::uint8_t*>(&value.data), access.size};
@@ -287,7 +298,7 @@ void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* u
   if (access.is_quick() &&
       monitor->now->recorder.load_unseen(insn, linear, access.address, access.size))
     return;
-  const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
+  const qemu_plugin_mem_value value = value_in_memory(info, insn, access);
   show(insn, false, linear, access, bytes_of(value, access));
 }
 
@@ -296,7 +307,7 @@ void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* 
   const ReportedAccess access = access_at(info, linear);
   if (access.where == nullptr) return catch_up();
   const Insn& insn = *static_cast<const Insn*>(user);
-  const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
+  const qemu_plugin_mem_value value = value_in_memory(info, insn, access);
   const auto bytes = bytes_of(value, access);
   if (access.device)
     catch_up();

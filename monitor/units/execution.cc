@@ -142,7 +142,8 @@ void Execution::finish(const LoggedState* after) {
       units_.x87.load_image(insn);
       break;
     case InsnKind::flush_line:
-      if (const auto physical = cpu_.walker.translate(*flight_.operand, false))
+      // The emulator does not walk for it, nor does the replay.
+      if (const auto physical = cpu_.walker.locate(*flight_.operand))
         cpu_.bus.flush_line(*physical);
       break;
     case InsnKind::x87:

@@ -103,6 +103,27 @@ TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);             // LFENCE
 }
 
+TEST(InsnClass, KnowsWhatIsFlushed) {
+  for (const auto& bytes : std::vector<std::vector<std::uint8_t>>{
+           {0x0f, 0xae, 0xbb, 0x78, 0x56, 0x34, 0x12},           // CLFLUSH [EBX+12345678h]
+           {0x66, 0x0f, 0xae, 0xbb, 0x78, 0x56, 0x34, 0x12},     // CLFLUSHOPT
+           {0x66, 0x0f, 0xae, 0xb3, 0x78, 0x56, 0x34, 0x12}}) {  // CLWB
+    const InsnDetails flush = classify(bytes, CodeSize::bits32);
+    EXPECT_EQ(flush.kind, InsnKind::flush_line);
+    EXPECT_EQ(flush.operand.base, 3);
+    EXPECT_EQ(flush.operand.displacement, 0x12345678);
+    EXPECT_EQ(flush.operand.segment, 3);
+  }
+  EXPECT_EQ(classified({0x0f, 0xae, 0xf8}).kind, InsnKind::plain);  // SFENCE
+}
+
+TEST(InsnClass, KnowsWhatReversesItsBytes) {
+  EXPECT_TRUE(classified({0x0f, 0x38, 0xf0, 0x03}).reverses);         // MOVBE EAX, [EBX]
+  EXPECT_TRUE(classified({0x66, 0x0f, 0x38, 0xf1, 0x03}).reverses);   // MOVBE [EBX], AX
+  EXPECT_FALSE(classified({0xf2, 0x0f, 0x38, 0xf0, 0x03}).reverses);  // CRC32
+  EXPECT_FALSE(classified({0x8b, 0x03}).reverses);
+}
+
 TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
   EXPECT_EQ(classified({0xd8, 0xc1}).kind, InsnKind::x87);  // FADD
   EXPECT_EQ(classified({0xd8, 0xc1}).fpu_opcode, 0x0c1);
@@ -407,6 +428,27 @@ TEST_F(BusTest, ALineThatADeviceWroteToIsFilledAgain) {
     EXPECT_EQ(records[0].data[10], ram_[0x20000a]);
     EXPECT_EQ(bus.external_changes(), 1u);
   }
+}
+
+TEST_F(BusTest, ADirtyLineIsWrittenBackBeforeCodeThatADeviceWroteIsFetchedFromIt) {
+  BusModel bus(memory_, *sink_, CacheModel::pentium);
+  bus.clear();
+  memory_.snapshot();
+  store(bus, 0x200000, {0xaa});
+  (void)seen();
+  ram_[0x200000] = 0xfa;
+  ram_[0x200001] ^= 0xff;
+  bus.fetch(0x200000, {ram_ + 0x200000, 2}, false);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].type, 3);
+  EXPECT_EQ(records[0].flags, kLineBurst | kVictimWriteBack | kSnoopWriteBack);
+  EXPECT_EQ(records[0].data[0], 0xaa) << "what the processor has stored";
+  EXPECT_EQ(records[2].type, static_cast<int>(RecordType::code_read));
+  EXPECT_EQ(records[2].data[0], 0xfa) << "what the device has";
+  EXPECT_EQ(bus.external_changes(), 1u);
+  load(bus, 0x200000, 1);
+  EXPECT_EQ(seen().size(), 2u) << "the data cache gave the line up";
 }
 
 TEST_F(BusTest, WhatTheProcessorIsAboutToWriteIsNoDevices) {
