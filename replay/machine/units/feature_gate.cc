@@ -112,8 +112,9 @@ void FeatureGate::refuse(const std::string& what) const {
 void FeatureGate::check_vendor(const DecodedInstruction& info) const {
   constexpr std::uint8_t kOperandSize = 0x66;
   const bool defined = info.state == DecodeState::ok;
+  const bool transfers = defined && info.bits64 && info.control_flow;
   bool branch = false;  // whose prefix the decoder has taken away
-  for (unsigned i = 0; defined && info.bits64 && info.aliased && i < info.prefix_bytes; ++i) {
+  for (unsigned i = 0; transfers && info.aliased && i < info.prefix_bytes; ++i) {
     branch |= info.bytes[i] == kOperandSize && info.canonical[i] != kOperandSize;
   }
   const bool call = !defined && !cpu_.bits64() && info.bytes[0] == 0x0f && info.bytes[1] == 0x07;

@@ -321,9 +321,12 @@ TEST_F(LongModeGuest, FlushesOfLinesAreAlikeWhereTheProcessorHasThem) {
   put(kCode, {0x66, 0x0f, 0xae, 0x3c, 0x25, 0, 0, 2, 0,    // clflushopt [20000]
               0x66, 0x0f, 0xae, 0x34, 0x25, 0, 0, 2, 0});  // clwb [20000]
   put(kHandler, {0x90});
-  recording_.initial.cpuid = {{0, 7, 0, 0, 0}, {7, 0, 3u << 23, 0, 0}};
-  EXPECT_EQ(run(2).exceptions, 0u);
-  EXPECT_EQ(after("rip"), kCode + 18);
+  for (const bool amd : {false, true}) {
+    recording_.initial.cpuid = {{0, 7, 0, 0, 0}, {7, 0, 3u << 23, 0, 0}};
+    if (amd) recording_.initial.cpuid[0] = {0, 7, 0x68747541, 0x444d4163, 0x69746e65};
+    EXPECT_EQ(run(2).exceptions, 0u);
+    EXPECT_EQ(after("rip"), kCode + 18);
+  }
   recording_.initial.cpuid[1].ebx = 1u << 23;
   EXPECT_EQ(run(2).exceptions, 1u);
 }
