@@ -356,6 +356,23 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
   }
 }
 
+/// Puts a display that every emulator has in the place of a window that this one has not.
+void replace_absent_display(AdaptedCommand& adapted, const std::string& program) {
+  for (std::size_t n = 1; n + 1 < adapted.command.size(); ++n) {
+    if (adapted.command[n] != "-display" && adapted.command[n] != "--display") continue;
+    std::string& value = adapted.command[n + 1];
+    const std::string kind = value.substr(0, value.find(','));
+    const bool is_window = kind == "gtk" || kind == "sdl" || kind == "spice-app" || kind == "dbus";
+    if (!is_window || has_display(program, kind)) continue;
+    const char* const kEverywhere = "vnc=localhost:0,to=99";
+    adapted.changes.push_back(
+        fmt::format("-display {}: -display {} in its place, since {} has no such display; a viewer "
+                    "of VNC shows it",
+                    value, kEverywhere, program));
+    value = kEverywhere;
+  }
+}
+
 /// The command line as it can be recorded. Says what it changes; with --exact it throws UsageError
 /// instead.
 RecordArguments as_recordable(RecordArguments arguments, const Console& console) {
@@ -371,6 +388,7 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   AdaptedCommand adapted = adapted_command(arguments.command, most);
   EmulatorProgram program = find_emulator(adapted.command[0]);
   if (!program.change.empty()) adapted.changes.push_back(program.change);
+  replace_absent_display(adapted, program.path);
   if (arguments.exact && !adapted.changes.empty())
     throw UsageError(fmt::format("--exact: the command line cannot be recorded as it is: {}",
                                  fmt::join(adapted.changes, "; ")));

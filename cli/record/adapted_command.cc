@@ -94,11 +94,51 @@ class Adaptation {
       return tell("-daemonize: left out; the emulator is the recorder's child"), 0;
     if (name == "S" || name == "preconfig")
       return tell(fmt::format("-{}: left out, since nothing would start the machine", name)), 0;
+    if (take_former(name)) return 0;
     if (n + 1 == given_.size()) return put(word), 0;
     return take_valued(name, given_[n + 1]) ? 1 : (put(word), 0);
   }
 
+  /// What older QEMUs took, and what is written for it now.
+  bool take_former(const std::string& name) {
+    struct Former {
+      const char* name;
+      const char* option;
+      const char* value;
+    };
+    constexpr Former kFormer[] = {
+        {"localtime", "rtc", "base=localtime"}, {"no-acpi", "machine", "acpi=off"},
+        {"no-hpet", "machine", "hpet=off"},     {"sdl", "display", "sdl"},
+        {"no-kvm", nullptr, nullptr},           {"no-kvm-irqchip", nullptr, nullptr}};
+    const auto* const found = std::find_if(std::begin(kFormer), std::end(kFormer),
+                                           [&](const Former& one) { return name == one.name; });
+    if (found == std::end(kFormer)) return false;
+    if (found->option == nullptr)
+      return tell(fmt::format("-{}: left out, since QEMU has it no more", name)), true;
+    put(found->option, found->value);
+    tell(fmt::format("-{}: -{} {} in its place, as QEMU has it now", name, found->option,
+                     found->value));
+    return true;
+  }
+
+  /// The same of options with a value.
+  bool take_former_valued(const std::string& name, const std::string& value) {
+    if (name == "realtime") {
+      tell(fmt::format("-realtime {}: left out, since QEMU has it no more", value));
+    } else if (name == "usbdevice" &&
+               (value == "tablet" || value == "mouse" || value == "keyboard")) {
+      put("-usb");
+      put("device", value == "keyboard" ? "usb-kbd" : "usb-" + value);
+      tell(fmt::format("-usbdevice {}: -usb -device {} in its place, as QEMU has it now", value,
+                       out_.command.back()));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
   bool take_valued(const std::string& name, const std::string& value) {
+    if (take_former_valued(name, value)) return true;
     if (name == "accel")
       take_accelerator(value);
     else if (name == "machine" || name == "M")
@@ -193,8 +233,9 @@ class Adaptation {
     if (all) return;
     const std::string why = asked.may_be_more && out_.processors == *asked.count
                                 ? "none can be added while it is recorded"
-                            : most_processors_ == 1 ? "the driver dumps one processor"
-                                                    : "no more of them can share a bus";
+                            : most_processors_ == 1
+                                ? "the driver's dump and QEMU's log are of one processor"
+                                : "no more of them can share a bus";
     tell(fmt::format("-smp {}: -smp {} in its place, since {}", value, out_.processors, why));
   }
 

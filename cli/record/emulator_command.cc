@@ -42,7 +42,7 @@ std::string find_monitor(const std::string& given) {
 void check_inputs(const std::vector<std::string>& command) {
   for (const char* option : {"kernel", "initrd", "hda", "hdb", "cdrom", "fda"}) {
     const auto path = option_value(command, option);
-    if (!path || path->find(',') != std::string::npos) continue;
+    if (!path || path->find(',') != std::string::npos || has_protocol(*path)) continue;
     struct stat status {};
     if (stat(path->c_str(), &status) != 0) throw IoError(*path + ": " + std::strerror(errno));
     if (S_ISREG(status.st_mode) && status.st_size == 0)

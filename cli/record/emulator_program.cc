@@ -84,9 +84,9 @@ std::string fetched_emulator(bool wide) {
   return "";
 }
 
-/// What `program --version` prints within a few seconds. An emulator that does not answer is left
-/// to say what is wrong with it when it is started.
-std::string printed_version(const std::string& program) {
+/// What the program prints within a few seconds, with this option and a value where there is one.
+/// An emulator that does not answer is left to say what is wrong with it when it is started.
+std::string printed(const std::string& program, const char* option, const char* value = nullptr) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kPatience{10};
   Pipe out;
@@ -97,7 +97,7 @@ std::string printed_version(const std::string& program) {
     const int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDERR_FILENO);
-    execlp(program.c_str(), program.c_str(), "--version", nullptr);
+    execlp(program.c_str(), program.c_str(), option, value, nullptr);
     _exit(127);
   }
   out.write = FileDescriptor();
@@ -144,8 +144,14 @@ std::optional<std::pair<int, int>> emulator_version(const std::string& text) {
 }
 
 std::string emulator_banner(const std::string& program) {
-  const std::string text = printed_version(program);
+  const std::string text = printed(program, "--version");
   return text.substr(0, text.find('\n'));
+}
+
+bool has_display(const std::string& program, const std::string& kind) {
+  const std::string text = printed(program, "-display", "help");
+  return text.find("\nnone\n") == std::string::npos ||
+         text.find("\n" + kind + "\n") != std::string::npos;
 }
 
 EmulatorProgram find_emulator(const std::string& named) {
@@ -171,7 +177,7 @@ EmulatorProgram find_emulator(const std::string& named) {
       throw IoError(fmt::format("{}: no such program; {}", named, instead_of(named)));
     return {fetched, fmt::format("{}: not found; using {} instead", named, fetched)};
   }
-  const auto version = emulator_version(printed_version(named));
+  const auto version = emulator_version(printed(named, "--version"));
   if (version && *version < kOldestQemu)
     throw UsageError(fmt::format(
         "{}: expected QEMU {}.{} or newer, whose plugins can read registers and values, found "

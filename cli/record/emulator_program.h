@@ -13,6 +13,9 @@ std::optional<std::pair<int, int>> emulator_version(const std::string& text);
 /// The first line of what `program --version` prints; "" where it prints nothing.
 std::string emulator_banner(const std::string& program);
 
+/// Whether the emulator has a display of this kind, "gtk"; true where it does not say.
+bool has_display(const std::string& program, const std::string& kind);
+
 struct EmulatorProgram {
   std::string path;    ///< to be started
   std::string change;  ///< a sentence where it is not the one that was asked for

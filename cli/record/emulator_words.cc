@@ -8,31 +8,13 @@ namespace citcat {
 namespace {
 
 /// Options of QEMU that take no value (qemu-options.hx of QEMU 9.2 to 10.2).
-constexpr std::array kWithoutValue = {"h",
-                                      "help",
-                                      "version",
-                                      "S",
-                                      "s",
-                                      "nographic",
-                                      "nodefaults",
-                                      "snapshot",
-                                      "no-reboot",
-                                      "no-shutdown",
-                                      "enable-kvm",
-                                      "daemonize",
-                                      "usb",
-                                      "mem-prealloc",
-                                      "no-user-config",
-                                      "full-screen",
-                                      "curses",
-                                      "preconfig",
-                                      "sdl",
-                                      "only-migratable",
-                                      "no-acpi",
-                                      "no-hpet",
-                                      "no-fd-bootchk",
-                                      "xen-attach",
-                                      "enable-sync-profile"};
+constexpr std::array kWithoutValue = {
+    "h", "help", "version", "S", "s", "nographic", "nodefaults", "snapshot", "no-reboot",
+    "no-shutdown", "enable-kvm", "daemonize", "usb", "mem-prealloc", "no-user-config",
+    "full-screen", "curses", "preconfig", "sdl", "only-migratable", "no-acpi", "no-hpet",
+    "no-fd-bootchk", "xen-attach", "enable-sync-profile",
+    // of older ones:
+    "localtime", "no-kvm", "no-kvm-irqchip"};
 
 /// Up to the next single comma; `at` goes after it.
 std::string next_part(const std::string& text, std::size_t& at) {
@@ -49,6 +31,12 @@ std::string next_part(const std::string& text, std::size_t& at) {
 }
 
 }  // namespace
+
+// As path_has_protocol() in QEMU's block.c.
+bool has_protocol(const std::string& image) {
+  const std::size_t at = image.find_first_of(":/");
+  return at != std::string::npos && image[at] == ':';
+}
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -105,6 +93,12 @@ std::optional<std::string> OptionValue::get(const std::string& key) const {
   for (const auto& [name, value] : parts_)
     if (name == key && value) return value;
   return std::nullopt;
+}
+
+bool OptionValue::names_file_otherwise() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
+    return part.first == "driver" || part.first.starts_with("file.");
+  });
 }
 
 void OptionValue::remove(const std::string& key) {

@@ -18,6 +18,10 @@ struct EmulatorOption {
 /// The options of a command line, without its first word.
 std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& command);
 
+/// Whether an image is no file but what a protocol of QEMU's reaches: "nbd:host:10809",
+/// "fat:rw:dir".
+bool has_protocol(const std::string& image);
+
 /// A value inside an option with several: QEMU takes a doubled comma for one.
 std::string escaped(const std::string& text);
 
@@ -34,6 +38,8 @@ class OptionValue {
   /// The word before the first comma where it has no "=": "user" of "user,id=net".
   std::string head() const;
   std::optional<std::string> get(const std::string& key) const;
+  /// Of -drive: whether keys like "file.filename" say what is in it.
+  bool names_file_otherwise() const;
   void remove(const std::string& key);
   /// Replaces what the key has, or adds it at the end.
   void set(const std::string& key, const std::string& value);

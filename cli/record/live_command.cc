@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
@@ -37,6 +39,16 @@ std::optional<unsigned> disk_of(const std::string& option) {
   return std::nullopt;
 }
 
+/// The time that the host's clock shows, as -rtc takes it.
+std::string local_time() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  return {text.data(), size};
+}
+
 class LiveMachine {
  public:
   LiveMachine(const std::vector<std::string>& command, std::string console, bool keeps)
@@ -49,6 +61,7 @@ class LiveMachine {
     out_.command.push_back(is_path ? whole_path(given_[0]) : given_[0]);
     if (keeps_) prepare_keeping();
     for (const EmulatorOption& option : emulator_options(given_)) take(option);
+    join_networks();
     if (nographic_) put("display", "none");
     if (!has_monitor_) put("monitor", "none");
     if (!has_parallel_ && !bare_) put("parallel", "null");
@@ -161,8 +174,13 @@ class LiveMachine {
       take_netdev(OptionValue(value));
     else if (name == "nic")
       take_nic(OptionValue(value));
-    else if (name == "net" && value == "none")
-      put("nic", value);
+    else if (name == "net")
+      take_net(OptionValue(value));
+    else if (name == "pflash" || name == "sd" || name == "mtdblock")
+      take_drive(
+          OptionValue("if=" + (name == "mtdblock" ? "mtd" : name) + ",file=" + escaped(value)));
+    else if (name == "rtc")
+      take_clock(OptionValue(value));
     else if (name == "serial")
       take_serial(value);
     else if (name == "device" && !refuses(name, value))
@@ -201,8 +219,9 @@ class LiveMachine {
       throw UsageError(
           "--live: -blockdev is not understood; write -drive file=IMAGE,if=none,id=NAME in its "
           "place");
-    if (name == "net" && value != "none")
-      throw UsageError("--live: -net is not understood; write -nic user,model=CARD in its place");
+    if (name == "readconfig")
+      throw UsageError(
+          "--live: -readconfig is not understood; write what is in the file on the command line");
     if (name == "chardev" && OptionValue(value).get("mux") == "on")
       throw UsageError(
           "--live: -chardev with mux=on cannot be used: QEMU does not log what comes from it; "
@@ -211,6 +230,10 @@ class LiveMachine {
     if (is_one_of(name, {"virtfs", "fsdev", "loadvm", "incoming"}))
       throw UsageError(
           fmt::format("--live: -{} cannot be used: its data is not in QEMU's log", name));
+    if (name == "device" && kind == "nvme")
+      throw UsageError(
+          "--live: -device nvme cannot be used: QEMU does not repeat when its requests end; write "
+          "-device virtio-blk-pci in its place");
     if (name == "device" &&
         (is_one_of(kind, {"usb-host", "usb-redir"}) || kind.starts_with("vfio")))
       throw UsageError(fmt::format(
@@ -220,6 +243,11 @@ class LiveMachine {
   }
 
   std::string keep(const std::string& path) {
+    if (has_protocol(path))
+      throw UsageError(fmt::format(
+          "--live: {}: expected a file, whose contents can be compared when the run is repeated; "
+          "make an image of it",
+          path));
     out_.images.push_back(whole_path(path));
     return out_.images.back();
   }
@@ -280,6 +308,10 @@ class LiveMachine {
   void take_drive(OptionValue drive) {
     const std::string interface = drive.get("if").value_or("ide");
     const auto file = drive.get("file");
+    if ((!file || file->empty()) && drive.names_file_otherwise())
+      throw UsageError(fmt::format(
+          "--live: -drive {}: expected file=IMAGE; other ways to name it are not understood",
+          drive.text()));
     if (!file || file->empty()) return put("drive", drive.text());
     if (interface == "pflash") {
       drive.set("file", keep(*file));
@@ -326,6 +358,41 @@ class LiveMachine {
 
   std::string usual_card() const { return q35_ ? "e1000e" : "e1000"; }
 
+  /// QEMU's log has no local time.
+  void take_clock(OptionValue value) {
+    if (value.get("base") == "localtime") {
+      value.set("base", local_time());
+      tell(
+          fmt::format("-rtc base=localtime: base={} in its place, since QEMU's log has no local "
+                      "time",
+                      *value.get("base")));
+    }
+    put("rtc", value.text());
+  }
+
+  /// "nic,model=e1000" and "user,hostfwd=…", the older words for a card and its network.
+  void take_net(OptionValue value) {
+    const std::string kind = value.head();
+    if (kind == "none") return put("nic", kind);
+    value.remove("vlan");
+    value.remove("name");
+    (kind == "nic" ? cards_ : backends_).push_back(value);
+  }
+
+  /// Each card is at its own network, as with -nic.
+  void join_networks() {
+    if (cards_.size() != backends_.size())
+      throw UsageError(
+          "--live: -net: expected as many cards as networks; write -nic user,model=CARD in its "
+          "place");
+    for (std::size_t n = 0; n < cards_.size(); ++n) {
+      OptionValue nic = backends_[n];
+      if (const auto model = cards_[n].get("model")) nic.set("model", *model);
+      if (const auto mac = cards_[n].get("macaddr")) nic.set("mac", *mac);
+      take_nic(std::move(nic));
+    }
+  }
+
   void take_nic(OptionValue value) {
     if (value.head() == "none") return put("nic", "none");
     std::string card = value.get("model").value_or(usual_card());
@@ -362,7 +429,8 @@ class LiveMachine {
   bool has_serial_ = false, has_parallel_ = false, has_monitor_ = false, has_network_ = false;
   bool has_console_ = false;
   unsigned disks_ = 0, networks_ = 0;
-  std::set<std::string> floppies_;  ///< names of their images
+  std::vector<OptionValue> cards_, backends_;  ///< of -net
+  std::set<std::string> floppies_;             ///< names of their images
   LiveCommand out_;
 };
 

@@ -153,6 +153,8 @@ ReplayLog checked_log(const LiveSession& session, const LiveRun& run) {
     throw IoError(fmt::format("{} {}; there is no session", session.command[0],
                               run.how.empty() ? "ended without a log" : run.how));
   ReplayLog log = kept_log(session);
+  if (!run.how.empty() && log.understood && log.instructions == 0)
+    throw IoError(fmt::format("{} {}; there is no session", session.command[0], run.how));
   if (log.understood && log.complete) return log;
   if (!run.how.empty() || log.understood)
     throw IoError(

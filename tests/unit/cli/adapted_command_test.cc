@@ -44,6 +44,17 @@ TEST(AdaptedCommand, LeavesAloneWhatCanBeRecorded) {
   EXPECT_TRUE(adapted.changes.empty());
 }
 
+TEST(AdaptedCommand, WritesWhatOlderEmulatorsTookAsItIsWrittenNow) {
+  const AdaptedCommand adapted = adapted_command(
+      {"qemu-system-x86_64", "-localtime", "-no-kvm", "-machine", "smm=off", "-usbdevice", "tablet",
+       "-realtime", "mlock=off", "-no-acpi", "disk.img", "-sdl"},
+      kMostRecordedProcessors);
+  EXPECT_EQ(adapted.command, (Words{"qemu-system-x86_64", "-rtc", "base=localtime", "-machine",
+                                    "smm=off", "-usb", "-device", "usb-tablet", "-machine",
+                                    "acpi=off", "disk.img", "-display", "sdl"}));
+  EXPECT_EQ(adapted.changes.size(), 6u);
+}
+
 TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
   const std::vector<std::string> words{
       "qemu-system-x86_64", "-machine", "smm=off", "-m", "8G", "-smp", "sockets=2,cores=2"};
@@ -54,8 +65,8 @@ TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
   EXPECT_EQ(one.processors, 1u);
   EXPECT_EQ(one.command.back(), "1");
   EXPECT_EQ(one.changes, std::vector<std::string>{
-                             "-smp sockets=2,cores=2: -smp 1 in its place, since the driver dumps "
-                             "one processor"});
+                             "-smp sockets=2,cores=2: -smp 1 in its place, since the driver's dump "
+                             "and QEMU's log are of one processor"});
 }
 
 TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {

@@ -80,9 +80,9 @@ TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
        "-drive file=/d/v.qcow2,format=qcow2,if=none,id=citcat-disk0-image,snapshot=on -drive "
        "driver=blkreplay,if=none,image=citcat-disk0-image,id=citcat-disk0 -device "
        "virtio-blk-pci,drive=citcat-disk0 -nodefaults -monitor none"},
-      {{"-drive", "file=/d/n.img,if=none,id=root", "-device", "nvme,drive=root,serial=1"},
+      {{"-drive", "file=/d/n.img,if=none,id=root", "-device", "virtio-blk-device,drive=root"},
        "-drive file=/d/n.img,id=root-image,if=none,snapshot=on -drive "
-       "driver=blkreplay,if=none,image=root-image,id=root -device nvme,drive=root,serial=1 "
+       "driver=blkreplay,if=none,image=root-image,id=root -device virtio-blk-device,drive=root "
        "-nodefaults -monitor none"},
       {{"-fda", "/d/f.img", "-drive", "file=/d/g.img,if=none,id=g,format=raw", "-device",
         "floppy,drive=g"},
@@ -107,6 +107,12 @@ TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
        "-chardev file,path=/tmp/x,id=citcat-console,logfile=/s/console.log -serial "
        "chardev:citcat-console -nodefaults -monitor none"},
       {{"-nographic"}, "-nodefaults -display none -monitor none"},
+      {{"-pflash", "/d/vars.fd"},
+       "-drive if=pflash,file=/d/vars.fd,snapshot=on -nodefaults -monitor none"},
+      {{"-net", "nic,model=rtl8139,macaddr=52:54:00:00:00:01", "-net", "user,hostfwd=tcp::22-:22"},
+       "-nodefaults -monitor none -netdev user,hostfwd=tcp::22-:22,id=citcat-net0 -device "
+       "rtl8139,netdev=citcat-net0,mac=52:54:00:00:00:01 -object "
+       "filter-replay,id=citcat-filter0,netdev=citcat-net0"},
   };
   for (const auto& c : cases) EXPECT_EQ(live(c.given), c.expected);
 }
@@ -126,6 +132,14 @@ TEST(LiveCommand, GivesAMachineWithDefaultsItsConsoleAndItsNetwork) {
 TEST(LiveCommand, RefusesWhatTheLogDoesNotHold) {
   const Words cases[] = {{"-blockdev", "driver=file,filename=x,node-name=y"},
                          {"-net", "user"},
+                         {"-net", "nic"},
+                         {"-readconfig", "a.cfg"},
+                         {"-sd", "a.img"},
+                         {"-hda", "fat:rw:folder"},
+                         {"-drive", "file=nbd:localhost:10809"},
+                         {"-drive", "file.filename=a.img,format=raw"},
+                         {"-drive", "driver=raw,file.driver=file,if=virtio"},
+                         {"-device", "nvme,drive=d,serial=1"},
                          {"-virtfs", "local,path=/,mount_tag=x"},
                          {"-device", "usb-host,vendorid=1"},
                          {"-device", "vfio-pci,host=0:1"},
@@ -138,6 +152,14 @@ TEST(LiveCommand, RefusesWhatTheLogDoesNotHold) {
   EXPECT_THROW((void)live_clock(qemu({"-icount", "auto"})), UsageError);
   EXPECT_EQ(live_clock(qemu({"-icount", "7"})), "shift=7");
   EXPECT_EQ(live_clock(qemu({})), "shift=5");
+}
+
+TEST(LiveCommand, HasATimeThatTheLogHolds) {
+  EXPECT_EQ(live({"-rtc", "base=utc,clock=vm"}),
+            "-rtc base=utc,clock=vm -nodefaults -monitor none");
+  const LiveCommand local = live_command(qemu({"-rtc", "clock=vm,base=localtime"}), "c");
+  EXPECT_TRUE(joined(local.command).starts_with("-rtc clock=vm,base=20")) << joined(local.command);
+  EXPECT_EQ(local.changes.size(), 1u);
 }
 
 TEST(LiveCommand, TypedKeysAreTheMachinesBesideThoseBehindControlA) {
