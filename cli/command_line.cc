@@ -1,5 +1,7 @@
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -92,6 +94,10 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
     const bool is_option = word.size() > 1 && word.front() == '-';
     if (is_option) {
       const std::string name = word.substr(0, word.find('='));
+      const CLI::Option* const command = place.get_option_no_throw("COMMAND");
+      if (command != nullptr && command->count() > 0)
+        return fmt::format("{} has no option {}; if it is one of {}, write -- before that",
+                           place.get_name(), name, command->results().front());
       return (chosen.empty() ? "citcat" : place.get_name()) + " has no option " + name +
              advice(name, option_names(place), help);
     }

@@ -99,6 +99,11 @@ bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pi
 /// The monitor's reasons for an end without a trigger: a triple fault, or any other.
 bool emulator_ended(std::string_view reason) { return reason == "shutdown" || reason == "exit"; }
 
+/// Whether something is to end the recording but the emulator's end.
+bool awaits_trigger(const RecordArguments& arguments) {
+  return !arguments.stop.empty() || arguments.start == "driver";
+}
+
 /// `by_hand`: somebody pressed Ctrl-C while it ran.
 Ending ending_of(const RecordArguments& arguments, const MonitorReceiver& receiver, bool by_hand) {
   if (receiver.disk_full()) return Ending::storage_full;
@@ -107,8 +112,7 @@ Ending ending_of(const RecordArguments& arguments, const MonitorReceiver& receiv
   if (!totals.empty() && !emulator_ended(totals.at("reason"))) return Ending::capture_end;
   if (by_hand) return Ending::by_hand;
   // Without a trigger to wait for, the emulator's orderly end is the end that was asked for.
-  const bool awaits_trigger = !arguments.stop.empty() || arguments.start == "driver";
-  return totals.empty() || awaits_trigger ? Ending::source_gone : Ending::capture_end;
+  return totals.empty() || awaits_trigger(arguments) ? Ending::source_gone : Ending::capture_end;
 }
 
 /// The capture that becomes the recording `output`: beside it, until it is one.
@@ -347,7 +351,12 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
                     "up to its last record, number {}",
                     receiver.full_file(), receiver.records()));
   if (captured.interrupted) return;
-  if (receiver.totals().empty() || receiver.failed()) {
+  if (receiver.failed())
+    throw IoError(
+        fmt::format("the recording ended early, where the monitor cannot go on; {} holds the {} "
+                    "bus records up to there",
+                    arguments.output, receiver.records()));
+  if (receiver.totals().empty()) {
     throw IoError(
         fmt::format("the recording ended early: {} {}; {} holds the {} bus records it "
                     "sent until then",
@@ -433,8 +442,9 @@ ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   const std::string& reason = receiver.totals().at("reason");
   if (emulator_ended(reason))
     console.note(
-        fmt::format("{}the emulator ended before the stop trigger; the recording goes up to there",
-                    reason == "shutdown" ? "a triple fault shut the processor down, and " : ""));
+        fmt::format("{}the emulator ended{}; the recording goes up to there",
+                    reason == "shutdown" ? "a triple fault shut the processor down, and " : "",
+                    awaits_trigger(arguments) ? " before the stop trigger" : ""));
   return ExitCode::ok;
 }
 

@@ -72,6 +72,8 @@ TEST_F(HelpTest, NamesTheOptionThatWasMeantWhateverElseIsMissing) {
   EXPECT_THAT(refused({"import", "boot.sr", "--ouput=b.citcat"}),
               HasSubstr("import has no option --ouput (did you mean --output?)"));
   EXPECT_THAT(refused({"--versoin"}), HasSubstr("did you mean --version?"));
+  EXPECT_THAT(refused({"record", "qemu-system-i386", "-fda", "a.img"}),
+              HasSubstr("no option -fda; if it is one of qemu-system-i386, write -- before that"));
   EXPECT_THAT(refused({"verify", "r.citcat", "--no-such-option"}), Not(HasSubstr("did you mean")));
 }
 

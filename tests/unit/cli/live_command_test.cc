@@ -110,9 +110,9 @@ TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
       {{"-pflash", "/d/vars.fd"},
        "-drive if=pflash,file=/d/vars.fd,snapshot=on -nodefaults -monitor none"},
       {{"-net", "nic,model=rtl8139,macaddr=52:54:00:00:00:01", "-net", "user,hostfwd=tcp::22-:22"},
-       "-nodefaults -monitor none -netdev user,hostfwd=tcp::22-:22,id=citcat-net0 -device "
+       "-nodefaults -netdev user,hostfwd=tcp::22-:22,id=citcat-net0 -device "
        "rtl8139,netdev=citcat-net0,mac=52:54:00:00:00:01 -object "
-       "filter-replay,id=citcat-filter0,netdev=citcat-net0"},
+       "filter-replay,id=citcat-filter0,netdev=citcat-net0 -monitor none"},
   };
   for (const auto& c : cases) EXPECT_EQ(live(c.given), c.expected);
 }
