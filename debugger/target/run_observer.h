@@ -14,55 +14,59 @@ class RunObserver final : public Observer {
     listener_ = listener;
     code_ = code;
   }
+  /// While it is deaf, the listener hears nothing (TimelineOptions::again).
+  void set_deaf(bool deaf) { deaf_ = deaf; }
   const Machine* machine() const { return machine_; }
 
   Interest interest() const override { return {.code = Detail::blocks}; }
   void watch(const Machine& machine) override { machine_ = &machine; }
   Interest interest_from(std::uint64_t instruction) override {
-    return {.code = listener_ == nullptr ? Detail::nothing : code_,
-            .until = instruction + kAskAgain};
+    return {.code = listens() ? code_ : Detail::nothing, .until = instruction + kAskAgain};
   }
   void instruction(const ExecutedInstruction& e, Position now) override {
-    if (listener_ != nullptr) listener_->instruction(e, now);
+    if (listens()) listener_->instruction(e, now);
   }
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override {
-    if (listener_ != nullptr) listener_->iterations(first, count, step, now);
+    if (listens()) listener_->iterations(first, count, step, now);
   }
   void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override {
-    if (listener_ != nullptr) listener_->ran(blocks, first, count);
+    if (listens()) listener_->ran(blocks, first, count);
   }
   void passed(std::uint64_t from, std::uint64_t to) override {
-    if (listener_ != nullptr) listener_->passed(from, to);
+    if (listens()) listener_->passed(from, to);
   }
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override {
-    if (listener_ != nullptr) listener_->io_read(port, size, value, now);
+    if (listens()) listener_->io_read(port, size, value, now);
   }
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                 Position now) override {
-    if (listener_ != nullptr) listener_->io_write(port, size, value, now);
+    if (listens()) listener_->io_write(port, size, value, now);
   }
   void delivered(const DeliveredEvent& event, Position now) override {
-    if (listener_ != nullptr) listener_->delivered(event, now);
+    if (listens()) listener_->delivered(event, now);
   }
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override {
-    if (listener_ != nullptr) listener_->external_write(a, bytes, now);
+    if (listens()) listener_->external_write(a, bytes, now);
   }
   void halted(Position now) override {
-    if (listener_ != nullptr) listener_->halted(now);
+    if (listens()) listener_->halted(now);
   }
   void shutdown(Position now) override {
-    if (listener_ != nullptr) listener_->shutdown(now);
+    if (listens()) listener_->shutdown(now);
   }
   void address_space(AddressSpaceId cr3, Position now) override {
-    if (listener_ != nullptr) listener_->address_space(cr3, now);
+    if (listens()) listener_->address_space(cr3, now);
   }
 
  private:
   /// The listener may change between two moves: a run that begins asks anew at the latest here.
   static constexpr std::uint64_t kAskAgain = std::uint64_t{1} << 16;
 
+  bool listens() const { return listener_ != nullptr && !deaf_; }
+
   Observer* listener_ = nullptr;
+  bool deaf_ = false;
   Detail code_ = Detail::nothing;
   const Machine* machine_ = nullptr;
 };

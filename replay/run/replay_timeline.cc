@@ -148,7 +148,23 @@ void ReplayTimeline::know(Position to) {
   // What the first comparison did not take over may be missing here.
   const Moment here = moment();
   restore(laid_.first());
-  if (here != Moment{}) go_to_last_before(behind(here));
+  if (here != Moment{}) come_back(here);
+}
+
+/// Goes to where the replay has been before: nobody is told of it again.
+void ReplayTimeline::come_back(Moment here) {
+  const auto silence = [this](bool on) {
+    judge_.set_silent(on);
+    if (options_.again) options_.again(on);
+  };
+  silence(true);
+  try {
+    go_to_last_before(behind(here));
+  } catch (...) {
+    silence(false);
+    throw;
+  }
+  silence(false);
 }
 
 /// The run ends here, as the last report says.
@@ -160,7 +176,7 @@ void ReplayTimeline::note_end() {
     if (left) divergence_ = left;
   }
   // An instruction that was begun is left again.
-  if (left) go_to_last_before(behind(here));
+  if (left) come_back(here);
 }
 
 /// As far towards `to` within a REP as is gone before somebody is asked: a replay whose end lies

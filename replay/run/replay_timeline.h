@@ -36,6 +36,10 @@ struct TimelineOptions {
   std::size_t max_frames = 150'000;
   /// Called now and then, within a REP too, with the position of what is replayed; may be empty.
   std::function<void(Position)> progress;
+  /// Called with true before what the observer has received in this move is replayed once more, to
+  /// come back to where the run ends or where the comparison began anew, and with false after it;
+  /// may be empty.
+  std::function<void(bool)> again;
 };
 
 /// A position is reached with what is delivered there: an interrupt due at it has pushed its frame.
@@ -157,6 +161,7 @@ class ReplayTimeline {
   enum class Stored : std::uint8_t { nowhere, perhaps, interrupted };
   Stored narrow(const MemoryWatch& watched, std::uint64_t span, Moment& bound);
   void note_end();
+  void come_back(Moment here);
   void begin_anew_here();
 
   /// What belongs to the run that was recorded, while a branch of it runs.

@@ -38,7 +38,7 @@ void StopJudge::set_trap(const MemoryWatch* watched) {
 }
 
 Position StopJudge::expected() {
-  return looks() || tells_each_ ? Position{} : Position{~std::uint64_t{0}, 0};
+  return looks() || tells_each() ? Position{} : Position{~std::uint64_t{0}, 0};
 }
 
 bool StopJudge::counts(const StopHit& hit) const {
@@ -116,7 +116,7 @@ void StopJudge::agreed(const JudgedBlock& block, Position first) {
 }
 
 std::uint32_t StopJudge::agreed_iterations(const StringIterations& run, Position) {
-  if (tells_each_) return 0;
+  if (tells_each()) return 0;
   if (!looks()) return run.count;
   std::uint32_t count = run.count;
   for (const MemoryWatch& w : search_.stops->memory) {

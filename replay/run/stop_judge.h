@@ -72,14 +72,17 @@ class StopJudge final : public BlockJudge {
     tells_each_ = observer != nullptr && each;
   }
 
+  /// While it is silent, what runs is not told: it was before.
+  void set_silent(bool on) { silent_ = on; }
+
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return true; }
   Interest interest() const override { return {.reads = true}; }
   Position expected() override;
   bool expects_stores() const override { return false; }
-  bool may_run_block(Position, std::uint32_t) override { return !tells_each_; }
+  bool may_run_block(Position, std::uint32_t) override { return !tells_each(); }
   BatchRoom may_run_batch(Position, std::uint32_t most) override {
-    return tells_each_ ? BatchRoom{} : BatchRoom{most, most};
+    return tells_each() ? BatchRoom{} : BatchRoom{most, most};
   }
   InstructionNumbers reads_of_interest(Position) const override {
     return watches_reads_ ? InstructionNumbers::all() : InstructionNumbers{};
@@ -100,8 +103,9 @@ class StopJudge final : public BlockJudge {
   void shutdown(Position now) override;
 
  private:
-  bool tells(Position now) const { return observer_ != nullptr && now >= told_from_; }
-  bool tells_each(Position now) const { return tells_each_ && now >= told_from_; }
+  bool tells(Position now) const { return observer_ != nullptr && !silent_ && now >= told_from_; }
+  bool tells_each() const { return tells_each_ && !silent_; }
+  bool tells_each(Position now) const { return tells_each() && now >= told_from_; }
   bool looks() const {
     return search_.stops != nullptr && (!hit_ || search_.last || search_.all != nullptr);
   }
@@ -123,7 +127,7 @@ class StopJudge final : public BlockJudge {
   StoreTrap trap_;
   Observer* observer_ = nullptr;
   Position told_from_;
-  bool tells_each_ = false;
+  bool tells_each_ = false, silent_ = false;
   Search search_;
   bool watches_reads_ = false;
   std::uint64_t deliveries_ = 0;
