@@ -9,6 +9,7 @@
 #include "events/machine/cpu_place.h"
 #include "formats/io/byte_reader.h"
 #include "view/model/answer_text.h"
+#include "view/model/text_screen.h"
 #include "x86/disassembler.h"
 
 namespace citcat::view {
@@ -136,6 +137,7 @@ bool ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
     for (const auto& shape : shapes_) choose(*shape);
     write_steps();
     view_.timeline().return_to(beginning_);
+    add_screen();
     copy_frames();
   }
   view_.timeline().forget(beginning_);
@@ -172,6 +174,14 @@ void ExportedStretch::begin_at(const Moment& moment, const CpuState& state) {
                           table.text(i, values_[i]), table.unknown(i, known) ? 1 : 0});
   }
   values_at_beginning_ = values_;
+}
+
+/// What is on the screen may have been written before.
+void ExportedStretch::add_screen() {
+  const Memory& memory = view_.machine().memory();
+  for (FrameNumber frame = kFirstScreenFrame; frame <= kLastScreenFrame; ++frame) {
+    if (memory.is_mapped(frame) && memory.has_defined(frame)) frames_.insert(frame);
+  }
 }
 
 /// For each frame that is touched: its number, which of its bytes are known, and these bytes.

@@ -52,6 +52,7 @@ class ExportedStretch {
   void keep_waiting(Shape& shape, const Values& values);
   void write_steps();
   static void choose(Shape& shape);
+  void add_screen();
   void copy_frames();
   nlohmann::ordered_json shape_json(const Shape& shape) const;
 

@@ -47,25 +47,30 @@ void append_utf8(std::string& text, char32_t c) {
   }
 }
 
-/// Where the screen begins, as far as the program has said so until now.
-std::uint32_t screen_start(const RunView& view, std::uint64_t instruction, std::uint16_t base) {
-  std::uint32_t start = 0, index = 0;
+/// The CRT controller, as far as the program has set it.
+struct ScreenStart {
+  std::uint32_t index = 0;  ///< of the register that is written next
+  std::uint32_t start = 0;  ///< where the screen begins, in characters
+};
+
+ScreenStart screen_start(const RunView& view, std::uint64_t instruction, std::uint16_t base) {
+  ScreenStart screen;
   const auto set = [&](std::uint32_t number, std::uint32_t value) {
-    if (number == kStartHigh) start = (start & 0xff) | (value & 0xff) << 8;
-    if (number == kStartLow) start = (start & 0xff00) | (value & 0xff);
+    if (number == kStartHigh) screen.start = (screen.start & 0xff) | (value & 0xff) << 8;
+    if (number == kStartLow) screen.start = (screen.start & 0xff00) | (value & 0xff);
   };
   for (const RunEvent& event : view.index().events()) {
     if (event.instruction >= instruction) break;
     if (event.kind != RunEvent::Kind::port_write) continue;
     const auto value = static_cast<std::uint32_t>(event.value);
     if (event.port == base) {
-      index = value & 0xff;
-      if (event.size == 2) set(index, value >> 8);
+      screen.index = value & 0xff;
+      if (event.size == 2) set(screen.index, value >> 8);
     } else if (event.port == base + 1) {
-      set(index, value);
+      set(screen.index, value);
     }
   }
-  return start;
+  return screen;
 }
 
 Json screen_at(const RunView& view, std::uint32_t memory, std::uint32_t start) {
@@ -89,9 +94,18 @@ Json screen_at(const RunView& view, std::uint32_t memory, std::uint32_t start) {
 
 Json text_screen(const RunView& view) {
   const std::uint64_t now = view.machine().position().instruction;
-  Json screen = screen_at(view, kColorText, screen_start(view, now, kColorPort));
+  Json screen = screen_at(view, kColorText, screen_start(view, now, kColorPort).start);
   if (!screen.is_null()) return screen;
-  return screen_at(view, kMonochromeText, screen_start(view, now, kMonochromePort));
+  return screen_at(view, kMonochromeText, screen_start(view, now, kMonochromePort).start);
+}
+
+Json screen_starts(const RunView& view, std::uint64_t instruction) {
+  Json json = Json::array();
+  for (const std::uint16_t port : {kColorPort, kMonochromePort}) {
+    const ScreenStart screen = screen_start(view, instruction, port);
+    json.push_back({screen.index, screen.start});
+  }
+  return json;
 }
 
 }  // namespace citcat::view

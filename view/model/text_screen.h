@@ -11,4 +11,10 @@ namespace citcat::view {
 /// memory holds no text there that is known.
 Json text_screen(const RunView& view);
 
+/// What an exported page must have to show it at any later moment: for the colour adapter and the
+/// monochrome one [register that is written next, where the screen begins in characters], as
+/// programs have set them before `instruction`; and the frames of their memory.
+Json screen_starts(const RunView& view, std::uint64_t instruction);
+inline constexpr FrameNumber kFirstScreenFrame = 0xb0, kLastScreenFrame = 0xbf;
+
 }  // namespace citcat::view
