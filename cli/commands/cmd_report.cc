@@ -119,7 +119,7 @@ CommandRun define_report(const CommandParser& parser) {
   parser.add_option(
       "--steps", arguments->options.steps,
       "Largest number of instructions for which the page holds every step (default: 1000000, in "
-      "longer runs 100000)");
+      "longer runs 20000 to 100000)");
   define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }

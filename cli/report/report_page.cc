@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "cli/compare/parting.h"
+#include "cli/view/divergence_causes.h"
 #include "cli/view/viewed_recording.h"
 #include "events/position_text.h"
-#include "formats/text/shell_word.h"
 #include "view/model/answer_text.h"
 
 namespace citcat {
@@ -20,9 +20,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Instructions of which a page holds each step, if nobody says how many: all of a run that is not
-/// longer than the first, as many of a longer one as the second says. Each step costs a hundred
+/// longer than the first, as many of a longer one as the second says. Each step costs a thousand
 /// times what replaying it does.
 constexpr std::uint64_t kHeldWhole = 1'000'000, kHeldOfLong = 100'000;
+/// Of runs that are so long that this is most of the time, so many.
+constexpr std::uint64_t kLongRun = 10'000'000, kHeldOfLonger = 20'000, kForEachStep = 2'000;
+
+std::uint64_t steps_held(std::uint64_t instructions) {
+  if (instructions <= kHeldWhole) return instructions;
+  if (instructions < kLongRun) return kHeldOfLong;
+  return std::clamp(instructions / kForEachStep, kHeldOfLonger, kHeldOfLong);
+}
 
 /// All that is told of: the range that was asked for, as far as the run goes.
 view::ExportRange told_range(const ReportedRecording& reported) {
@@ -35,8 +43,9 @@ view::ExportRange told_range(const ReportedRecording& reported) {
 view::ExportRange held_range(const ReportedRecording& reported, const view::RunIndex& index,
                              const ReportOptions& options) {
   view::ExportRange all = told_range(reported);
-  if (all.to - all.from <= options.steps.value_or(kHeldWhole)) return all;
-  const std::uint64_t steps = options.steps.value_or(kHeldOfLong);
+  const std::uint64_t length = all.to - all.from;
+  const std::uint64_t steps = options.steps.value_or(steps_held(length));
+  if (length <= steps) return all;
   if (!reported.run.agrees || index.shutdown_at()) {
     all.from = all.to - steps;
   } else {
@@ -75,16 +84,14 @@ Json page_verdict(const ReportedRecording& reported) {
 /// where it did not.
 Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
   if (reported.run.agrees) return nullptr;
-  std::string text = "the replay leaves its evidence: " + verdict["text"].get<std::string>();
+  std::string cause;
   const Json::json_pointer first("/explain/rounds/0/causes/0/text");
   if (reported.run.data.contains(first)) {
-    text += "; perhaps: " + reported.run.data[first].get<std::string>();
+    cause = reported.run.data[first].get<std::string>();
   } else if (reported.run.divergence && !reported.run.divergence->causes.empty()) {
-    text += "; perhaps: " + reported.run.divergence->causes.front();
+    cause = reported.run.divergence->causes.front();
   }
-  return {{"text", text},
-          {"moment", "divergence"},
-          {"command", "citcat explain " + shell_word(reported.what.recording)}};
+  return divergence_item(reported.what.recording, verdict["text"].get<std::string>(), cause);
 }
 
 view::RunViewOptions options_of(ReportedRun& run, const ReportOptions& options) {
