@@ -20,6 +20,7 @@
 #include "cli/report/explanation_json.h"
 #include "cli/report/recording_info.h"
 #include "cli/report/verdict.h"
+#include "cli/view/divergence_causes.h"
 #include "cli/view/machine_check.h"
 #include "events/capture_time.h"
 #include "events/machine/cpu_traits.h"
@@ -89,23 +90,12 @@ std::string sample_of(const ReportOptions& options, const RecordingFile& file,
 Json explanation_of(const PlacedRecording& placed, const ReportOptions& options,
                     const Console& console) {
   const RecordingFile& file = placed.file;
-  if (options.explain_seconds == 0 || file.meta().evidence != EvidenceMode::full) return nullptr;
-  TimeBudget time(options.explain_seconds, TimeBudget::Counts::all, interrupt_requested);
-  ExplainOptions explain_options;
-  explain_options.policy = options.policy;
-  explain_options.policy.waived = file.waived();
-  explain_options.policy.told_changes = file.told_changes();
-  explain_options.time = &time;
-  explain_options.rounds = 1;
   Progress progress = console.progress("explaining", "");
-  explain_options.progress = [&progress](const char* step, std::uint64_t done) {
-    progress.show(done, step);
-  };
-  const auto evidence = [&file] { return file.evidence(); };
-  const Explanation explanation =
-      needs_placement(file.recording()) && placed.search
-          ? explain_unplaced(file.recording(), evidence, *placed.search, explain_options)
-          : explain(file.recording(), evidence, explain_options);
+  const std::optional<Explanation> found =
+      find_causes(placed, options.policy, options.explain_seconds,
+                  [&progress](const char* step, std::uint64_t done) { progress.show(done, step); });
+  if (!found) return nullptr;
+  const Explanation& explanation = *found;
   HintFile hints{file.identity(false).hex(), file.hints()};
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
   return explanation_json(explanation, hints, clock_rate(file.recording().provenance));

@@ -14,11 +14,13 @@
 
 #include "cli/compare/parting.h"
 #include "cli/interrupt.h"
+#include "cli/view/divergence_causes.h"
 #include "cli/view/machine_check.h"
 #include "cli/view/viewed_recording.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
 #include "replay/session/checkpoints.h"
+#include "view/model/answer_text.h"
 #include "view/page/page_files.h"
 #include "view/server/view_server.h"
 
@@ -49,6 +51,9 @@ view::RunViewOptions view_options(const RecordingFile& file,
   return options;
 }
 
+/// As long as any answer may take.
+constexpr unsigned kCauseSeconds = 20;
+
 /// What is looked at: one run, or those of several processors, or two that are compared.
 struct ViewedRuns {
   std::vector<std::unique_ptr<ViewedRecording>> all;
@@ -62,6 +67,16 @@ struct ViewedRuns {
     std::vector<nlohmann::ordered_json> each;
     for (const auto& run : all) each.push_back(run->view().answer("run", view::Query())["verdict"]);
     json["verdict"] = machine->verdict(each);
+    return json;
+  }
+  /// The answer to `causes`: why a run diverged from its evidence.
+  nlohmann::ordered_json causes(std::size_t run) const {
+    ViewedRecording& viewed = *all[run];
+    if (!viewed.view().timeline().divergence())
+      return {{"causes", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json json =
+        causes_answer(find_causes(viewed.placed(), viewed.view().options().policy, kCauseSeconds));
+    view::make_printable(json);
     return json;
   }
   bool look_further() const {
@@ -113,6 +128,7 @@ view::ServedAnswer answer(const ViewedRuns& runs, const std::string& question,
           view::Query({{"run", named.mapped()}}).number("run", 1, runs.all.size()));
     }
     if (run == 0) throw UsageError("run: expected 1 for the first");
+    if (question == "causes") return {200, json_text(runs.causes(run - 1))};
     return {200, json_text(runs.all[run - 1]->view().answer(question, view::Query(parameters)))};
   } catch (const UsageError& error) {
     return error_answer(400, error.what());
@@ -170,6 +186,12 @@ void export_runs(const ViewedRuns& runs, const RecordingViewArguments& arguments
     }
     view::ExportedRun& one = exported.emplace_back();
     one.view = &run->view();
+    if (const auto& divergence = run->view().timeline().divergence()) {
+      const nlohmann::ordered_json found = runs.causes(i);
+      std::string cause = divergence->causes.empty() ? "" : divergence->causes.front();
+      if (!found["causes"].empty()) cause = found["causes"][0]["text"].get<std::string>();
+      one.divergence = divergence_item(name, divergence->reason, cause);
+    }
     one.range = {arguments.from, std::min(arguments.to.value_or(end), end)};
     if (one.range.to <= one.range.from && end != 0) {
       throw UsageError(fmt::format("--to {}: expected more than --from {}; {} has {} instructions",

@@ -27,6 +27,7 @@ class ViewedRecording {
   ViewedRecording(PlacedRecording placed, const std::string& name,
                   const std::vector<std::string>& symbols, view::RunViewOptions options);
   view::RunView& view() { return *view_; }
+  const PlacedRecording& placed() const { return placed_; }
   /// Gets to know the run, up to this instruction at most. Throws Interrupted.
   void look_to(std::uint64_t instruction);
 

@@ -125,6 +125,20 @@ class Compared:
         processes = lambda answer: [e for e in answer["events"] if e["kind"] == "process" and int(e["moment"]) > self.begin]
         self.expect("process events", processes(mine), processes(theirs), f"{first} to {last}")
 
+    def console(self, at):
+        mine, theirs = self.both("console", at=at)
+        self.expect("console", mine.get("lines"), theirs.get("lines"), at)
+        self.expect("screen", mine.get("screen"), theirs.get("screen"), at)
+
+    def functions(self, at, reach):
+        n = order(at)[0]
+        if not (self.begin < n - reach and n + reach < self.end):
+            return
+        mine, theirs = self.both("functions", at=at, reach=reach)
+        for one in mine["functions"] + theirs["functions"]:
+            one.pop("place", None)
+        self.expect("functions", mine["functions"], theirs["functions"], f"{at} {reach}")
+
     def timeline(self, first, last):
         mine, theirs = self.both("timeline", **{"from": first, "to": last, "count": last - first})
         if mine["width"] != theirs["width"]:
@@ -180,6 +194,8 @@ class Compared:
             self.access(at, a["physical"], random.choice(["write", "read", "access"]), random.choice(["back", "on"]), "physical")
         self.memory(at, lines[len(lines) // 2]["address"], 64)
         self.calls(at)
+        self.console(at)
+        self.functions(at, random.choice([300, 2000]))
         names = [r["name"] for r in self.of_page("state", at=at)["registers"] if not r["name"].endswith("ip")]
         self.setter(at, random.choice(names))
         for how in MOVES:

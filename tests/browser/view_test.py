@@ -167,6 +167,72 @@ def refuses_other_recordings(page):
            "a link of another recording is refused")
 
 
+def follow(page, fragment):
+    """Goes where a link leads, and waits until that is shown."""
+    page.evaluate("delete document.body.dataset.shown")
+    page.evaluate(f"location.hash = {fragment!r}")
+    moment(page)
+
+
+def shows_where_a_link_leads(page, at):
+    """In a low window too: from the code to memory, from memory to the code; a link of a colleague opens at the top."""
+    page.size(1280, 700)
+    in_window = "((r) => r.top >= 0 && r.top < innerHeight - 60)(document.querySelector({!r}).getBoundingClientRect())"
+    page.evaluate("scrollTo(0, 0)")
+    follow(page, f"#at={at}&panel=events")
+    expect(page.evaluate("scrollY") == 0, "who opens a link sees the page from its top")
+    page.evaluate("delete document.body.dataset.shown")
+    page.click("#code .effects a")
+    moment(page)
+    page.wait(in_window.format("#panel table.memory"))
+    page.evaluate("scrollTo(0, document.body.scrollHeight); delete document.body.dataset.shown")
+    page.click("#tab-events")
+    moment(page)
+    page.evaluate("delete document.body.dataset.shown")
+    page.click("#panel td a[title^='Go to instruction']")
+    moment(page)
+    page.wait(in_window.format("#code .here"))
+    page.size(1400, 1000)
+
+
+def works_without_a_mouse(page):
+    page.press("b")
+    moment(page)
+    page.press("/")
+    page.wait("document.activeElement.name === 'text'")
+    page.press("Escape")
+    expect(page.evaluate("document.activeElement === document.body"), "Escape leaves the field")
+    here = moment(page)
+    expect(moved(page, lambda: page.press("s")) != here, "and then keys are keys again")
+    said = page.evaluate("document.getElementById('now').innerText")
+    expect(current_line(page).split("\t")[2].split(" ")[0] in said, f"a screen reader is told of the step, found '{said}'")
+    page.evaluate("document.querySelector('#code .here a').focus()")
+    moved(page, lambda: page.press("s"))
+    expect(page.evaluate("document.activeElement === document.querySelector('#code .here a')"), "the focus goes with the step")
+    page.evaluate("document.querySelector('#registers .ask').focus()")
+    moved(page, lambda: page.press("S"))
+    expect(page.evaluate("document.activeElement.matches('#registers .ask')"), "or stays where it was")
+
+
+def takes_addresses_as_people_write_them(page):
+    """Without protection also as SEGMENT:OFFSET; what is none is refused in words."""
+    place = "0040:0017" if page.evaluate("citcat.ask('run').then((r) => !r.has.levels)") else "0x00000417"
+    follow(page, f"#at=begin&panel=memory&address={place}")
+    page.wait("/00410$/.test(document.querySelector('#panel table.memory th[scope=row]')?.innerText)")
+    follow(page, "#at=begin&panel=memory&address=nowhere")
+    text = page.evaluate("document.getElementById('panel').innerText")
+    expect("Address: expected hexadecimal digits" in text, f"what an address is, found {text}")
+    page.evaluate("history.back()")
+
+
+def lists_what_is_called(page, function):
+    """Who knows no name finds the functions that are called."""
+    follow(page, "#at=end&panel=find")
+    page.wait("document.querySelector('#panel table')")
+    text = page.evaluate("document.getElementById('panel').innerText")
+    expect("Called here" in text, f"functions that are called, found {text}")
+
+
 def says_what_was_different(page):
     """Where two runs part the registers that differed are in a table."""
     text = page.evaluate("""(async () => {
@@ -231,6 +297,11 @@ def main():
             costs_few_requests(page)
             refuses_other_recordings(page)
             says_what_was_different(page)
+            shows_where_a_link_leads(page, wrote)
+            works_without_a_mouse(page)
+            takes_addresses_as_people_write_them(page)
+            lists_what_is_called(page, function)
+            expect(page.look() == [], f"nothing on the console, found {page.problems}")
             if arguments.pictures:
                 take_pictures(browser, server.url, fragment, arguments.pictures, "live")
         exported = os.path.join(folder, "page.html")
@@ -241,6 +312,10 @@ def main():
         page = browser.open(url)
         page.wait("document.body.dataset.ready", 180)
         expect(walk(page, browser, url, function) == wrote, "the exported page shows the same moments")
+        shows_where_a_link_leads(page, wrote)
+        works_without_a_mouse(page)
+        takes_addresses_as_people_write_them(page)
+        lists_what_is_called(page, function)
         expect(all(r.startswith(("file://" + folder, "data:")) for r in page.requests),
                f"nothing outside of the file is read, found {page.requests}")
         refuses_other_recordings(page)

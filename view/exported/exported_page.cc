@@ -10,6 +10,7 @@
 #include "formats/io/json_text.h"
 #include "view/exported/deflate.h"
 #include "view/exported/exported_stretch.h"
+#include "view/model/text_screen.h"
 #include "view/page/page_files.h"
 
 namespace citcat::view {
@@ -20,8 +21,8 @@ namespace {
 constexpr std::array<std::string_view, 16> kModules{
     "dom.js",         "place.js",          "links.js",
     "live_source.js", "packed_stretch.js", "exported_source.js",
-    "source.js",      "timeline.js",       "code.js",
-    "registers.js",   "memory.js",         "panels.js",
+    "source.js",      "timeline.js",       "registers.js",
+    "code.js",        "memory.js",         "panels.js",
     "overview.js",    "charts.js",         "figures.js",
     "keys.js"};
 constexpr std::string_view kMain = "main.js";
@@ -87,10 +88,13 @@ Json about(const ExportedRun& what) {
   Json calls = view.answer("syscalls", bounds(all, "limit", kCallsAsked));
   if (calls["more"]) calls = view.answer("syscalls", bounds(what.range, "limit", kCallsAsked));
   const std::string here = fmt::format("{}", what.range.from);
+  Json console = view.answer("console", Query({{"at", here}}));
+  console.erase("screen");  // the page knows it of each moment
   Json json = {{"run", std::move(run)},
                {"processes", view.answer("processes", Query())["processes"]},
                {"system_calls", std::move(calls)},
-               {"console", view.answer("console", Query({{"at", here}}))}};
+               {"console", std::move(console)},
+               {"screens", screen_starts(view, what.range.from)}};
   if (all.from != what.range.from || all.to != what.range.to) {
     json["run"]["held"] = {what.range.from, what.range.to};
     json["timeline"] = view.answer("timeline", bounds(all, "count", kTimelineParts));

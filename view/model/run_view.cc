@@ -17,19 +17,21 @@ constexpr Position kEndOfAll{~std::uint64_t{0} - 1, 0};
 /// Moments of one position, or iterations of a REP, that are gone through to find one.
 constexpr std::uint32_t kMostSteps = 1 << 20;
 
-TimelineOptions timeline_options(const RunViewOptions& options) {
+TimelineOptions timeline_options(const RunViewOptions& options, RunObserver& observer) {
   TimelineOptions timeline;
   timeline.check = options.check;
   timeline.policy = options.policy;
   timeline.max_frames = options.max_frames;
   timeline.every = options.checkpoint_every;
+  timeline.again = [&observer](bool on) { observer.set_deaf(on); };
   return timeline;
 }
 
 std::vector<Question> all_questions() {
   std::vector<Question> all;
-  for (const auto& part : {state_questions(), code_questions(), memory_questions(),
-                           move_questions(), run_questions(), find_questions()}) {
+  for (const auto& part :
+       {state_questions(), code_questions(), memory_questions(), move_questions(), run_questions(),
+        find_questions(), function_questions(), origin_questions()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -43,7 +45,8 @@ RunView::RunView(const RecordingFile& file, const Symbols& symbols, RunViewOptio
       options_(std::move(options)),
       registers_(file.recording().initial),
       known_registers_(file.recording()),
-      timeline_(std::make_unique<ReplayTimeline>(file, &observer_, timeline_options(options_))),
+      timeline_(std::make_unique<ReplayTimeline>(file, &observer_,
+                                                 timeline_options(options_, observer_))),
       index_(std::move(options_.known)),
       knows_all_(index_ != nullptr),
       began_(std::chrono::steady_clock::now()) {

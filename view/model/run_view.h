@@ -157,5 +157,7 @@ std::vector<Question> memory_questions();
 std::vector<Question> move_questions();
 std::vector<Question> run_questions();
 std::vector<Question> find_questions();
+std::vector<Question> function_questions();
+std::vector<Question> origin_questions();
 
 }  // namespace citcat::view

@@ -80,7 +80,7 @@ class InterfaceDocument : public test::TemporaryFolder {
 };
 
 TEST_F(InterfaceDocument, NamesEveryQuestionWithWhatMayBeSaid) {
-  Words questions{"runs"};
+  Words questions{"runs", "causes"};
   for (const Question& question : RunView::questions()) {
     questions.insert(question.name);
     const Words parameters(question.parameters.begin(), question.parameters.end());
@@ -95,7 +95,8 @@ TEST_F(InterfaceDocument, NamesEveryKeyOfAnAnswer) {
   for (const char* question : {"run", "timeline", "events", "processes", "syscalls"}) ask(question);
   for (int n = 0; n <= static_cast<int>(P::kInstructions); ++n) {
     const std::string at = std::to_string(n);
-    for (const char* question : {"moment", "state", "calls", "console", "bus"}) {
+    for (const char* question :
+         {"moment", "state", "calls", "console", "bus", "functions", "origins"}) {
       ask(question, {{"at", at}});
     }
     ask("code", {{"at", at}, {"before", "4"}, {"after", "4"}});

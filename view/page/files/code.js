@@ -4,9 +4,12 @@
 import { element, fill, move_by_arrows } from "./dom.js";
 import { memory_link, moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
+import { is_of_descriptor } from "./registers.js";
 
 /// Accesses of one line that are shown one by one: those of a REP are as many as it has iterations.
 const SHOWN_ACCESSES = 6;
+/// Pixels of code that must be seen to read it.
+const LEAST_SEEN = 100;
 
 /// Links to the memory that a step accessed.
 function accesses(line, name, sign, run) {
@@ -19,8 +22,8 @@ function accesses(line, name, sign, run) {
   return shown.length < all.length ? [...shown, element("span", { class: name }, `${sign} more ...`)] : shown;
 }
 
-function effects(line, run) {
-  const changes = Object.entries(line.changes ?? {}).map(([name, value]) =>
+function effects(line, run, has) {
+  const changes = Object.entries(line.changes ?? {}).filter(([name]) => has.levels || !is_of_descriptor(name)).map(([name, value]) =>
     element("span", { class: "change" }, `${name} = ${value}`));
   const ports = (line.ports ?? []).map((p) =>
     element("span", { class: "port" }, `port ${p.port} ${p.write ? "←" : "→"} ${p.value}`));
@@ -31,8 +34,8 @@ function effects(line, run) {
 /// "schedule" of "schedule+0x1c".
 const procedure_of = (place) => (place ?? "").split("+")[0];
 
-/// `run`: the number of the run that ran it.
-export function show_code(target, answer, run) {
+/// `run`: the number of the run that ran it; `has`: what its processor has.
+export function show_code(target, answer, run, has) {
   const rows = [];
   let procedure = null;
   for (const line of answer.lines) {
@@ -41,7 +44,7 @@ export function show_code(target, answer, run) {
       rows.push(element("tr", { class: "procedure" }, element("th", { colspan: 4, scope: "rowgroup" }, procedure)));
     }
     const is_here = line.moment === answer.moment;
-    const shown = effects(line, run);
+    const shown = effects(line, run, has);
     rows.push(element("tr", { class: is_here ? "here" : "", "aria-current": is_here ? "step" : false, "data-moment": line.moment },
       element("td", { class: "position" }, moment_link(line.moment, position_of(line.moment), run)),
       element("td", { class: "address" },
@@ -58,13 +61,22 @@ export function show_code(target, answer, run) {
   const table = element("table", { class: "code ran", "aria-label": "Code, as it ran" },
     element("thead", {}, element("tr", {}, ["Instruction", "Address", "Code", "What it did"].map((t) => element("th", { scope: "col" }, t)))),
     element("tbody", {}, rows));
+  const has_focus = target.contains(document.activeElement) && document.activeElement !== target;
   fill(target, table);
   move_by_arrows(table, (link) => link.closest("tr").classList.contains("here"));
   const current = target.querySelector(".here");
-  if (current === null) return;
-  target.scrollTop = current.offsetTop - target.clientHeight / 3;
-  // The pane itself may reach below the window.
-  const { bottom } = current.getBoundingClientRect();
+  if (has_focus) current?.querySelector("a")?.focus({ preventScroll: true });
+  if (current !== null) scroll_to(target, current);
+}
+
+/// Scrolls the pane so that the line lies a third down the part of it that the window shows. The page
+/// itself moves only if the window shows too little of the pane: whoever opens a link sees its beginning.
+function scroll_to(pane, line) {
+  const { top } = pane.getBoundingClientRect();
+  const first = Math.max(0, -top), last = Math.min(pane.clientHeight, innerHeight - top);
+  const is_seen = last - first >= LEAST_SEEN;
+  pane.scrollTop = line.offsetTop - (is_seen ? first + (last - first) / 3 : pane.clientHeight / 3);
+  const { bottom } = line.getBoundingClientRect();
   if (bottom > innerHeight) scrollBy(0, bottom - innerHeight + 16);
 }
 

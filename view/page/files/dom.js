@@ -34,6 +34,17 @@ export function fill(target, ...children) {
   target.replaceChildren(...nodes_of(children));
 }
 
+/// Fills an element anew by `refill()`; what had the focus there has it afterwards, if it is there again.
+export function keep_focus(target, refill) {
+  const path = [];
+  for (let at = document.activeElement; at !== target && target.contains(at); at = at.parentElement) path.unshift([...at.parentElement.children].indexOf(at));
+  refill();
+  if (path.length === 0) return;
+  let found = target;
+  for (const i of path) found = found?.children[i];
+  found?.focus({ preventScroll: true });
+}
+
 /// Lets arrow keys go from link to link of a table, so that Tab goes past it: it stops only at those
 /// that `is_stop` names, or at the first.
 export function move_by_arrows(table, is_stop) {
@@ -74,6 +85,9 @@ export const share_text = (percent) => `${percent.toFixed(percent < 10 ? 2 : 1)}
 
 /// "1 interrupt", "2 interrupts".
 export const counted = (n, one, many = one + "s") => `${number_text(n)} ${n === 1 ? one : many}`;
+
+/// A text that names addresses with 8 digits, for a processor that has 20 address lines.
+export const with_short_addresses = (text, has) => (has.address_bits === 20 ? text.replace(/\b000(?=[0-9a-f]{5}\b)/g, "") : text);
 
 /// A number in hexadecimal digits.
 export const hex = (value, digits) => value.toString(16).padStart(digits, "0");

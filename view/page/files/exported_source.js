@@ -2,7 +2,7 @@
 // of docs/formats/view-interface.md, as far as the stretch knows.
 
 import { hex } from "./dom.js";
-import { COMPLETED, DATA, NOT_KNOWN, OUTSIDE, PackedStretch, REPEATED, SYSTEM, WALK, WRITE } from "./packed_stretch.js";
+import { COMPLETED, DATA, HAS_EVENTS, NOT_KNOWN, OUTSIDE, PackedStretch, REPEATED, SYSTEM, WALK, WRITE } from "./packed_stretch.js";
 
 const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3;
 /// What a procedure may take from the stack when it returns.
@@ -10,6 +10,15 @@ const MOST_TAKEN = 4096n;
 const EVENT_KINDS = ["exception", "interrupt", "software_interrupt", "nmi", "smi"];
 const FLAGS = [[0, "CF"], [2, "PF"], [4, "AF"], [6, "ZF"], [7, "SF"], [8, "TF"], [9, "IF"], [10, "DF"], [11, "OF"]];
 const MOST_FOUND = 200;
+/// Display adapters: where their characters lie, and the port of the CRT controller, whose registers 0Ch and 0Dh say
+/// where the screen begins.
+const SCREENS = [{ memory: 0xb8000, port: 0x3d4 }, { memory: 0xb0000, port: 0x3b4 }];
+const SCREEN_COLUMNS = 80, SCREEN_ROWS = 25;
+/// Characters that must be seen for a screen to be one.
+const FEWEST_CHARACTERS = 4;
+/// Code page 437: the characters 00h to 1Fh, and those from 7Fh on.
+const LOW_CHARACTERS = " ☺☻♥♦♣♠•◘○◙♂♀♪♫☼►◄↕‼¶§▬↨↑↓→←∟↔▲▼";
+const HIGH_CHARACTERS = "⌂ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■ ";
 
 export class ExportedSource {
   is_live = false;
@@ -35,7 +44,7 @@ export class ExportedSource {
       moment: (p) => this.here(this.step_of(p.at)), state: (p) => this.state(p), setter: (p) => this.setter(p), code: (p) => this.code(p),
       listing: (p) => this.listing(p), memory: (p) => this.memory(p), access: (p) => this.access(p), move: (p) => this.move(p),
       calls: (p) => this.open_calls(p), timeline: (p) => this.timeline(p), events: (p) => this.list_events(p),
-      syscalls: (p) => this.list_syscalls(p), console: (p) => this.console(p), find: (p) => this.find(p), nth: (p) => this.nth(p),
+      syscalls: (p) => this.list_syscalls(p), console: (p) => this.console(p), functions: (p) => this.functions(p), find: (p) => this.find(p), nth: (p) => this.nth(p),
     }[question];
     if (answer === undefined) throw new Error(`this page does not answer '${question}'`);
     return answer(parameters);
@@ -694,7 +703,45 @@ export class ExportedSource {
   }
 
   console({ at }) {
-    return { ...this.here(this.step_of(at)), lines: this.about.console.lines, more: this.about.console.more };
+    const step = this.step_of(at), { lines, more } = this.about.console;
+    this.stretch.go_to(step);
+    const screen = this.screen(step, 0) ?? this.screen(step, 1);
+    return { ...this.here(step), lines, more, ...(screen === undefined ? {} : { screen }) };
+  }
+
+  /// The text that the memory of a display adapter has at the step where one is, if it has one.
+  screen(step, adapter) {
+    const memory = SCREENS[adapter].memory, start = this.screen_start(step, adapter), lines = [];
+    let seen = 0;
+    for (let row = 0; row < SCREEN_ROWS; ++row) {
+      let line = "";
+      for (let column = 0; column < SCREEN_COLUMNS; ++column) {
+        const code = this.stretch.byte(memory + 2 * ((start + row * SCREEN_COLUMNS + column) & 0x3fff));
+        if (code > 0x20 && code < 0x7f) ++seen;
+        line += code === undefined ? "·" : code < 0x20 ? LOW_CHARACTERS[code] : code < 0x7f ? String.fromCharCode(code) : HIGH_CHARACTERS[code - 0x7f];
+      }
+      lines.push(line);
+    }
+    return seen < FEWEST_CHARACTERS ? undefined : { columns: SCREEN_COLUMNS, rows: SCREEN_ROWS, lines };
+  }
+
+  /// Where the screen begins, as the program has told the CRT controller.
+  screen_start(step, adapter) {
+    const now = this.stretch.instruction[step], base = SCREENS[adapter].port;
+    let [index, start] = this.about.screens[adapter];
+    const set = (number, value) => {
+      if (number === 0x0c) start = (start & 0xff) | ((value & 0xff) << 8);
+      if (number === 0x0d) start = (start & 0xff00) | (value & 0xff);
+    };
+    for (const { at, kind, port, value, size } of this.events) {
+      if (at >= now) break;
+      if (kind !== "port_write") continue;
+      if (port === base) {
+        index = value & 0xff;
+        if (size === 2) set(index, value >> 8);
+      } else if (port === base + 1) set(index, value);
+    }
+    return start;
   }
 
   // ---- find
@@ -724,6 +771,24 @@ export class ExportedSource {
       }
     }
     return { symbols, memory };
+  }
+
+  functions({ at, reach = 100_000, limit = 200 }) {
+    const { stretch } = this, here = stretch.instruction[this.step_of(at)], found = new Map();
+    const from = Math.max(here - Number(reach), stretch.instruction[0]), to = Math.min(here + Number(reach), stretch.instruction[stretch.count]);
+    for (let step = this.first_step(from); step < stretch.count && stretch.instruction[step + 1] < to; ++step) {
+      const { kind, flags } = this.shape(step);
+      if (kind !== CALL || (flags & (COMPLETED | HAS_EVENTS)) !== COMPLETED || !(this.shape(step + 1).flags & COMPLETED)) continue;
+      const linear = stretch.linear_at(step + 1), one = found.get(linear) ?? { step: step + 1, times: 0 };
+      ++one.times;
+      found.set(linear, one);
+    }
+    const functions = [...found].map(([linear, { step, times }]) => {
+      const { place } = this.shape(step);
+      return { address: hex(linear, this.digits), ...(place === "" ? {} : { place }), times, first: this.position(step) };
+    });
+    functions.sort((a, b) => b.times - a.times || (a.address < b.address ? -1 : 1));
+    return { ...this.here(this.step_of(at)), from, to, functions: functions.slice(0, Number(limit)), more: functions.length > limit };
   }
 
   nth({ function: name, n = 1, at }) {

@@ -25,6 +25,7 @@ export const OTHER_KEYS = [
   ["<", "move the timeline to what was earlier"],
   [">", "move the timeline to what was later"],
   ["arrows", "from link to link in code and memory"],
+  ["Esc", "out of a field, to use the keys again"],
   ["?", "this help"],
 ];
 
@@ -32,6 +33,7 @@ export const OTHER_KEYS = [
 export function listen_to_keys(press) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Escape" && event.target.closest("input, select")) return event.target.blur();
     if (event.target.closest("input, select, textarea, dialog[open]")) return;
     if (press(event.key)) event.preventDefault();
   });

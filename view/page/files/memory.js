@@ -3,25 +3,42 @@
 import { element, fill, hex, move_by_arrows } from "./dom.js";
 import { moment_link } from "./links.js";
 import { current_place, go_to, link_to } from "./place.js";
+import { stack_address } from "./registers.js";
 
 const BYTES = 256, ROW = 16;
 
 /// What was shown last, to tell what has changed since.
 let last = { key: "", bytes: "" };
 
-export async function show_memory(target, source, moment) {
+/// The hexadecimal digits of an address as somebody writes it; of a processor without protection also SEGMENT:OFFSET.
+export function address_digits(text, run) {
+  const whole = text.trim().replace(/^0x/i, ""), parts = whole.split(":");
+  const is_far = parts.length === 2 && !run.has.levels;
+  if (!(is_far ? parts : [whole]).every((part) => /^[0-9a-f]{1,16}$/i.test(part))) return undefined;
+  return is_far ? ((16 * parseInt(parts[0], 16) + parseInt(parts[1], 16)) & 0xfffff).toString(16) : whole;
+}
+
+/// `state`: of the processor at the moment, as the question `state` has it.
+export async function show_memory(target, source, moment, run, state) {
   const place = current_place();
-  const space = place.space ?? "linear", address = place.address;
+  const space = place.space ?? "linear";
+  const asked = place.address ?? stack_address(state);
+  // Without paging they are the same.
+  const choice = run.has.paging ? element("label", {}, "Space ", element("select", { name: "space" },
+    element("option", { selected: space === "linear" }, "linear"), element("option", { selected: space === "physical" }, "physical"))) : "";
   const form = element("form", { class: "line", submit: (event) => {
     event.preventDefault();
     const data = new FormData(form);
-    go_to({ panel: "memory", space: data.get("space"), address: data.get("address").trim().replace(/^0x/i, "") });
+    go_to({ panel: "memory", space: data.get("space") ?? space, address: data.get("address") });
   } },
-  element("label", {}, "Address ", element("input", { name: "address", value: address ?? "", size: 16, spellcheck: "false", autocomplete: "off" })),
-  element("label", {}, "Space ", element("select", { name: "space" },
-    element("option", { selected: space === "linear" }, "linear"), element("option", { selected: space === "physical" }, "physical"))),
-  element("button", {}, "Show"));
-  if (address === undefined) return fill(target, form, element("p", {}, "Memory at an address of the program (linear), or as the bus has it (physical)."));
+  element("label", {}, "Address ", element("input", { name: "address", value: asked ?? "", size: 16, spellcheck: "false", autocomplete: "off" })),
+  choice, element("button", {}, "Show"), place.address === undefined && asked !== undefined ? element("span", { class: "hint" }, "the top of the stack") : "");
+  if (asked === undefined) return fill(target, form);
+  const address = address_digits(asked, run);
+  if (address === undefined) {
+    const form_of = run.has.levels ? "hexadecimal digits" : "hexadecimal digits or SEGMENT:OFFSET";
+    return fill(target, form, element("p", { role: "alert" }, `Address: expected ${form_of}, found '${asked}'`));
+  }
   const wanted = BigInt("0x" + address);
   const first = wanted - (wanted % BigInt(ROW));
   let answer;
@@ -36,7 +53,7 @@ export async function show_memory(target, source, moment) {
   const results = element("div", { class: "results", "aria-live": "polite" });
   const rows = [];
   for (let i = 0; i < BYTES; i += ROW) rows.push(memory_row(answer, before, first, i, wanted, space));
-  const go = (by) => link_to({ address: BigInt.asUintN(64, first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
+  const go = (by) => link_to({ panel: "memory", space, address: BigInt.asUintN(64, first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
   const table = element("table", { class: "memory", "aria-label": `Memory from ${hex(first, answer.at.length)} on` },
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Address"),
       element("th", { scope: "col", colspan: ROW }, "Bytes"), element("th", { scope: "col" }, "Text"))),
@@ -44,7 +61,7 @@ export async function show_memory(target, source, moment) {
   move_by_arrows(table, (link) => link.getAttribute("aria-current") === "true");
   fill(target, form,
     element("p", { class: "line" }, element("a", { href: go(-BYTES) }, "Before"), element("a", { href: go(BYTES) }, "Behind"),
-      answer.pages[0] === null ? element("span", {}, "Nothing is mapped here.") : space === "linear" ? element("span", {}, `physical ${answer.pages[0]}`) : ""),
+      answer.pages[0] === null ? element("span", {}, "Nothing is mapped here.") : space === "linear" && run.has.paging ? element("span", {}, `physical ${answer.pages[0]}`) : ""),
     element("div", { class: "scroll" }, table),
     byte_questions(source, moment, space, wanted, answer.at.length, results), results);
 }
@@ -60,7 +77,7 @@ function memory_row(answer, before, first, offset, wanted, space) {
     text += byte === "??" ? " " : code >= 32 && code < 127 ? String.fromCharCode(code) : "·";
     const kind = [byte === "??" ? "unknown" : "", changed ? "changed" : "", at === wanted ? "chosen" : ""].join(" ").trim();
     cells.push(element("td", { class: kind }, byte === "??" ? element("span", { title: "not known" }, "··")
-      : element("a", { href: link_to({ address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false }, byte)));
+      : element("a", { href: link_to({ panel: "memory", address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false }, byte)));
   }
   return element("tr", {}, element("th", { scope: "row" }, hex(first + BigInt(offset), answer.at.length)), cells, element("td", { class: "text" }, text));
 }

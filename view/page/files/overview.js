@@ -1,6 +1,6 @@
 // The first screen: what is unusual, what there is, and where to go.
 
-import { counted, element, fill, number_text, table } from "./dom.js";
+import { counted, element, fill, number_text, table, with_short_addresses } from "./dom.js";
 import { moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
 
@@ -17,16 +17,34 @@ function special_interrupts({ nmis, smis }) {
   return names.length === 0 ? "" : ` (${names.join(", ")} among them)`;
 }
 
-function unusual_item(item, run) {
-  return element("li", {}, item.text,
+/// A button that asks the server for the causes of the divergence, and what it answers.
+function cause_search(source) {
+  const found = element("div", { "aria-live": "polite" });
+  const button = element("button", { type: "button", click: async () => {
+    fill(found, element("p", {}, "Looking, for 20 seconds at most ..."));
+    try {
+      const { causes, why } = await source.ask("causes");
+      const end = (c) => (!c.tried ? " (not tried)" : c.repairs ? " (with it the replay agrees to the end)" : "");
+      fill(found, causes.length === 0 ? element("p", {}, "None was found. ") : element("ol", {}, causes.map((c) => element("li", {}, c.text, end(c)))),
+        why === undefined ? "" : element("p", { class: "hint" }, why));
+    } catch (error) {
+      fill(found, element("p", { role: "alert" }, error.message));
+    }
+  } }, "Look for its cause");
+  return [" ", button, found];
+}
+
+function unusual_item(item, run, source, has) {
+  return element("li", {}, with_short_addresses(item.text, has),
     item.moment === undefined ? "" : [" (", item.moment === "begin" || item.moment === "divergence"
       ? element("a", { href: link_to({ run, at: item.moment }) }, "go there")
       : moment_link(item.moment, `instruction ${position_of(item.moment)}`, run), ")"],
-    item.command === undefined ? "" : [" ", element("code", {}, item.command)]);
+    item.command === undefined ? "" : [" ", element("code", {}, item.command)],
+    item.moment === "divergence" && source.is_live ? cause_search(source) : "");
 }
 
 /// `number`: of the run; `has_figures`: the page has the figures of analyses.
-export function show_overview(target, run, number, has_figures) {
+export function show_overview(target, run, number, source, has_figures) {
   const begin = String(run.held?.[0] ?? run.from);
   const places = [
     [{ at: begin }, run.held === undefined || run.held[0] === run.from ? "The beginning" : `Instruction ${number_text(run.held[0])}`],
@@ -41,7 +59,7 @@ export function show_overview(target, run, number, has_figures) {
     .map(([name, one, many]) => counted(run.totals[name], one, many) + (name === "interrupts" ? special_interrupts(run.totals) : ""));
   fill(target,
     run.unusual.length === 0 ? element("p", {}, run.complete ? "Nothing unusual was seen." : "Nothing unusual was seen so far.")
-      : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map((item) => unusual_item(item, number)))],
+      : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map((item) => unusual_item(item, number, source, run.has)))],
     element("h3", {}, "What is in it"),
     element("p", {}, `${counted(run.to - run.from, "instruction")}${run.processor === "unknown" ? "" : `, processor ${run.processor}`}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
     run.held === undefined ? "" : element("p", { class: "hint" }, `These figures are of instructions ${number_text(run.from)} to ${number_text(run.to)}. The page holds each step of ${number_text(run.held[0])} to ${number_text(run.held[1])}.`),

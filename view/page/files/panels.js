@@ -4,15 +4,17 @@ import { counted, element, fill, number_text, table } from "./dom.js";
 import { memory_link, moment_link, position_of } from "./links.js";
 import { current_place, go_to, link_to } from "./place.js";
 import { show_listing } from "./code.js";
-import { show_memory } from "./memory.js";
+import { address_digits, show_memory } from "./memory.js";
 
 // ---- calls
+
+const code_link = (address, place) => element("a", { href: link_to({ panel: "listing", address, space: "linear" }), title: `Code at ${address}` }, place ?? address);
 
 export function show_calls(target, answer) {
   const rows = answer.calls.map((call) => element("li", {},
     moment_link(call.moment), " ",
     call.kind === "event" ? [element("span", { class: "event" }, call.text), call.address_space === undefined ? "" : ` with page tables ${call.address_space}`]
-      : [element("strong", {}, call.to_place ?? call.to), " from ", call.from_place ?? call.from]));
+      : [element("strong", {}, code_link(call.to, call.to_place)), " from ", code_link(call.from, call.from_place)]));
   if (answer.why !== undefined) return fill(target, element("p", { role: "alert" }, answer.why));
   const behind = answer.whole ? "" : `Looked back ${counted(answer.looked_back, "instruction")}.`;
   fill(target, rows.length === 0 ? element("p", {}, "None was seen. ", behind)
@@ -88,7 +90,6 @@ async function show_console(target, source, moment) {
 async function show_bus(target, source, moment) {
   const answer = await source.ask("bus", { at: moment, count: 25 });
   if (answer.why !== undefined) return fill(target, element("p", {}, answer.why));
-  const command = answer.command === undefined ? "" : element("p", {}, "How do you know? ", element("code", {}, answer.command), " says what in the capture confirms this instruction.");
   let marked = false;
   const rows = answer.transactions.map((t) => {
     const mark = !t.passed && !marked;
@@ -98,7 +99,59 @@ async function show_bus(target, source, moment) {
       t.data ?? (t.size === undefined ? "" : counted(t.size, "byte"))];
   });
   fill(target, answer.counted ? "" : element("p", { class: "hint" }, "The capture does not count instructions: the place is approximate."),
-    table(["Transaction", "Instruction", "Operation", "Address", "Data"], rows), command);
+    table(["Transaction", "Instruction", "Operation", "Address", "Data"], rows));
+}
+
+// ---- how do you know?
+
+/// Bytes of memory that lie beside each other and are confirmed by the same are one row.
+function joined_inputs(inputs, run) {
+  const rows = [], address = (i) => /^memory at ([0-9a-f]+)$/.exec(i.input)?.[1];
+  for (const input of inputs) {
+    const last = rows.at(-1), at = address(input);
+    if (at !== undefined && last?.end !== undefined && parseInt(at, 16) === parseInt(last.end, 16) + 1 && last.confirmed === input.confirmed && last.at === input.at) {
+      last.end = at;
+      last.input = `memory at ${last.begin} to ${at}`;
+    } else {
+      const name = run.has.paging ? input.input : input.input.replace(/^e(?=[abcd]x |[sbi]p |[sd]i |flags )/, "");
+      rows.push({ ...input, input: name, begin: at, end: at });
+    }
+  }
+  return rows;
+}
+
+/// What the bus showed of this instruction and next after it; and what confirms its inputs, which takes long to find.
+async function show_evidence(target, source, moment, run, state) {
+  const answer = await source.ask("bus", { at: moment, count: 60 });
+  if (answer.why !== undefined) return fill(target, element("p", {}, answer.why));
+  const here = parseInt(moment, 10), at_of = (t) => (t.position === undefined ? undefined : parseInt(t.position, 10));
+  const { verdict } = run;
+  const reached = verdict.state === "match" || (verdict.state === "comparing" && here < run.known_to) || (verdict.state === "diverged" && here <= parseInt(verdict.moment, 10));
+  const stands = verdict.state === "not compared" ? "Nothing of this run is compared with the bus."
+    : !reached ? verdict.state === "diverged" ? "The replay has left its evidence before this instruction." : "The comparison has not come here yet."
+      : "Everything that the bus showed up to here agrees with the replay.";
+  const own = answer.transactions.filter((t) => at_of(t) === here);
+  const next = answer.transactions.find((t) => at_of(t) > here);
+  const name = (t) => [`transaction ${number_text(t.index)}, ${t.operation.replaceAll("_", " ")}`, t.address === undefined ? "" : ` at ${t.address}`, t.data === undefined ? "" : ` = ${t.data}`];
+  const origins = element("div", { "aria-live": "polite" });
+  const button = element("button", { type: "button", click: async () => {
+    fill(origins, element("p", {}, "Replaying the run instruction by instruction, for 20 seconds at most ..."));
+    try {
+      const found = await source.ask("origins", { at: moment });
+      const command = element("p", { class: "hint" }, element("code", {}, answer.command), " says the same in a terminal, without a limit.");
+      fill(origins, found.inputs.length === 0 ? "" : table(["Made from", "What confirms it", "Instruction"], joined_inputs(found.inputs, run).map((i) =>
+        [i.input, i.confirmed ?? element("span", { class: "event" }, "nothing that was seen"), i.at === undefined ? "" : moment_link(i.at)])),
+      found.why === undefined ? "" : element("p", { role: "alert" }, found.why), command);
+    } catch (error) {
+      fill(origins, element("p", { role: "alert" }, error.message));
+    }
+  } }, "What confirms its inputs?");
+  fill(target, element("p", {}, stands),
+    !answer.counted ? element("p", {}, "The capture does not count instructions, so it does not say which transactions are of this one.")
+      : own.length === 0 ? element("p", {}, element("code", {}, state.text), " itself left nothing on the bus: its code and its data were in the processor.")
+        : [element("p", {}, element("code", {}, state.text), " on the bus:"), element("ul", {}, own.map((t) => element("li", {}, name(t))))],
+    next === undefined ? "" : element("p", {}, "The next thing that the bus showed: ", name(next), ", by instruction ", moment_link(next.position), "."),
+    button, origins);
 }
 
 // ---- find
@@ -109,7 +162,16 @@ export async function find_call(source, name, n, at) {
   return answer.moment;
 }
 
-async function show_find(target, source, moment) {
+/// What is called around a moment: for who does not know a name.
+function show_functions(target, { functions, from, to }) {
+  if (functions.length === 0) return;
+  fill(target, element("h3", {}, "Called here"),
+    table(["Function", "Calls", "The first", ""], functions.map((f) => [code_link(f.address, f.place), number_text(f.times), moment_link(f.first),
+      element("a", { href: link_to({ panel: "find", function: f.place ?? f.address }) }, "calls")])),
+    element("p", { class: "hint" }, `From instruction ${number_text(from)} to ${number_text(to)}.`));
+}
+
+async function show_find(target, source, moment, run) {
   const place = current_place();
   const text_form = element("form", { class: "line", role: "search", submit: (event) => {
     event.preventDefault();
@@ -123,7 +185,8 @@ async function show_find(target, source, moment) {
     const data = new FormData(call_form);
     fill(results, element("p", {}, "Looking ..."));
     try {
-      go_to({ at: await find_call(source, data.get("function").trim(), data.get("n")) });
+      const name = data.get("function").trim();
+      go_to({ at: await find_call(source, name.includes(":") ? address_digits(name, run) ?? name : name, data.get("n")) });
     } catch (error) {
       fill(results, element("p", { role: "alert" }, error.message));
     }
@@ -132,7 +195,7 @@ async function show_find(target, source, moment) {
   element("label", {}, "Call number ", element("input", { name: "n", type: "number", min: 1, value: 1, size: 6 })),
   element("button", {}, "Go to the call"));
   fill(target, text_form, call_form, results);
-  if (place.text === undefined) return;
+  if (place.text === undefined) return show_functions(results, await source.ask("functions", { at: moment }));
   const answer = await source.ask("find", { text: place.text, at: moment });
   const parts = [];
   if (answer.symbols.length !== 0) {
@@ -147,10 +210,12 @@ async function show_find(target, source, moment) {
   fill(results, parts.length === 0 ? element("p", {}, "Not found.") : parts);
 }
 
-async function show_code_in_memory(target, source, moment) {
-  const { address } = current_place();
-  if (address === undefined) return fill(target, element("p", {}, "Follow the link of an address."));
-  show_listing(target, await source.ask("listing", { at: moment, address, count: 60 }));
+async function show_code_in_memory(target, source, moment, run, state) {
+  const place = current_place();
+  const address = (place.space === "physical" ? undefined : address_digits(place.address ?? "", run)) ?? state.address;
+  const list = element("div");
+  show_listing(list, await source.ask("listing", { at: moment, address, count: 60 }));
+  fill(target, element("p", {}, element("a", { href: link_to({ panel: "find", function: address }) }, `When does ${address} run?`)), list);
 }
 
 /// Tabs: a name in the address of the page, a title, what shows it, and whether the recording has it.
@@ -162,5 +227,6 @@ export const PANELS = [
   ["processes", "Processes", show_processes, (run) => run.totals.processes !== undefined],
   ["console", "Console", show_console, () => true],
   ["bus", "Bus", show_bus, (run, source) => run.has.evidence && source.is_live],
+  ["evidence", "How do you know?", show_evidence, (run, source) => run.has.evidence && source.is_live],
   ["find", "Find", show_find, () => true],
 ];

@@ -40,6 +40,15 @@ function address_in(state, register) {
   return hex(BigInt.asUintN(4 * digits, BigInt(`0x${base}`) + BigInt(`0x${register.value}`)), digits);
 }
 
+/// Where the top of the stack lies; undefined where that is not known.
+export function stack_address(state) {
+  const pointer = state.registers.find((r) => /^[er]?sp$/.test(r.name));
+  return pointer === undefined || pointer.value === null ? undefined : address_in(state, pointer);
+}
+
+/// Processors without protection have no bases, limits and rights that a program could change.
+export const is_of_descriptor = (name) => name.includes(".");
+
 function row(register, source, state, run) {
   const { moment } = state;
   const changed = register.before !== undefined;
@@ -55,14 +64,14 @@ function row(register, source, state, run) {
     element("td", {}, ask), told);
 }
 
-/// `run`: the number of the run that has them.
-export function show_registers(target, state, source, run) {
+/// `run`: the number of the run that has them; `has`: what its processor has.
+export function show_registers(target, state, source, run, has) {
   const facts = [state.text, state.place, state.mode, state.level === undefined ? null : `level ${state.level}`,
     state.process === undefined ? state.address_space && `process ${state.address_space}` : `process ${state.process}`,
     state.halted ? "halted" : null].filter((f) => f);
   const groups = [];
   for (const [name, title, open] of GROUPS) {
-    const registers = state.registers.filter((r) => r.group === name);
+    const registers = state.registers.filter((r) => r.group === name && (has.levels || !is_of_descriptor(r.name)));
     if (registers.length === 0) continue;
     const tells = registers.some((r) => r.value !== null && /[1-9a-f]/.test(r.value));
     if (is_quiet(name) && !tells) continue;
