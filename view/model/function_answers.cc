@@ -69,9 +69,8 @@ Json answer_functions(RunView& view, const Query& query) {
   if (!whole) json["why"] = kSearchTookTooLong;
   std::vector<std::pair<LinearAddr, CallTargets::Target>> found(calls.found().begin(),
                                                                 calls.found().end());
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.second.times > b.second.times;
-  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.second.times > b.second.times; });
   json["functions"] = Json::array();
   json["more"] = found.size() > limit;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), limit); ++i) {
