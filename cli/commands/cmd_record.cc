@@ -405,7 +405,8 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   arguments.command = std::move(adapted.command);
   arguments.command[0] = std::move(program.path);
   arguments.processors = adapted.processors;
-  if (arguments.output.empty() && !arguments.live) arguments.output = default_recording();
+  if (arguments.output.empty())
+    arguments.output = arguments.live ? default_session() : default_recording();
   if (chosen && !arguments.live) {
     console.note(fmt::format("--start {}: the recording begins there, because no --start was given",
                              arguments.start));
@@ -502,7 +503,6 @@ void check_stages(const RecordArguments& arguments) {
   if (!arguments.live) return;
   if (!arguments.from.empty())
     throw UsageError("--live makes a session, --from repeats one: expected one of the two");
-  if (arguments.output.empty()) throw UsageError("--live: expected -o SESSION");
   if (!arguments.start.empty())
     throw UsageError("--live: a session has no --start; give it to record --from SESSION");
   const auto stop = monitor::parse_trigger(arguments.stop);
@@ -527,9 +527,10 @@ CommandRun define_record(const CommandParser& parser) {
   auto arguments = std::make_shared<RecordArguments>();
   auto keep = std::make_shared<std::string>();
   parser
-      .add_option("-o,--output", arguments->output,
-                  "Recording to make (.citcat), or capture to write (.bin, .bin.zst); default: "
-                  "recording.citcat, or recording-2.citcat and so on")
+      .add_option(
+          "-o,--output", arguments->output,
+          "Recording to make (.citcat), or capture to write (.bin, .bin.zst), or session (--live); "
+          "default: recording.citcat, with --live live.session, or recording-2.citcat and so on")
       .type_name(kFileType);
   parser
       .add_option("--internal", arguments->internal,

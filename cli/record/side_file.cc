@@ -8,7 +8,10 @@ namespace citcat {
 
 bool makes_recording(const std::string& output) { return output.ends_with(".citcat"); }
 
-std::string default_recording() {
+namespace {
+
+/// "recording.citcat", or the first of "recording-2.citcat" and so on of which nothing is there.
+std::string unused_name(const std::string& stem, const std::string& extension) {
   const auto is_free = [](const std::string& name) {
     for (const char* const beside : {"", ".bin.zst", ".side.csv", ".lock"}) {
       std::error_code ignored;
@@ -17,10 +20,16 @@ std::string default_recording() {
     }
     return true;
   };
-  std::string name = "recording.citcat";
-  for (unsigned n = 2; !is_free(name); ++n) name = "recording-" + std::to_string(n) + ".citcat";
+  std::string name = stem + extension;
+  for (unsigned n = 2; !is_free(name); ++n) name = stem + "-" + std::to_string(n) + extension;
   return name;
 }
+
+}  // namespace
+
+std::string default_recording() { return unused_name("recording", ".citcat"); }
+
+std::string default_session() { return unused_name("live", ".session"); }
 
 std::string side_file_name(const std::string& capture) {
   std::string stem = capture;

@@ -13,6 +13,9 @@ bool makes_recording(const std::string& output);
 /// or the first of "recording-2.citcat" and so on of which nothing is there.
 std::string default_recording();
 
+/// The same of the session that `record --live` makes: "live.session" and so on.
+std::string default_session();
+
 /// Where `record` puts them if no file is named: "boot.side.csv" for the captures "boot.bin" and
 /// "boot.bin.zst", also where an interrupted recording left "boot.bin.zst.partial".
 std::string side_file_name(const std::string& capture);

@@ -11,6 +11,7 @@
 
 #include "cli/record/console_keys.h"
 #include "cli/record/emulator_words.h"
+#include "cli/record/side_file.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -57,6 +58,17 @@ TEST(EmulatorWords, HaveValuesWithDoubledCommas) {
   value.remove("hostfwd");
   value.set("restrict", "on");
   EXPECT_EQ(value.text(), "user,id=c,,d,restrict=on");
+}
+
+TEST(LiveCommand, MakesASessionOfANameThatNothingHas) {
+  namespace fs = std::filesystem;
+  const fs::path before = fs::current_path(), folder = fs::temp_directory_path() / "citcat-names";
+  fs::create_directories(folder / "live.session");
+  fs::current_path(folder);
+  EXPECT_EQ(default_session(), "live-2.session");
+  EXPECT_EQ(default_recording(), "recording.citcat");
+  fs::current_path(before);
+  fs::remove_all(folder);
 }
 
 TEST(LiveCommand, TakesTheOlderWordForNoNetwork) {
