@@ -83,6 +83,13 @@ std::string reason(const CLI::ParseError& error) {
   return text.find("At Most") == std::string::npos ? text : option + " is given more than once";
 }
 
+/// The first argument too many. CLI11 names them all, the last one first.
+std::string first_extra(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const bool several = text.find("arguments") != std::string::npos;
+  return text.substr(several ? text.rfind(' ') + 1 : text.find(": ") + 2);
+}
+
 /// What is wrong with a command line that `error` refused. CLI11 complains of whatever it checks
 /// first; a word that it does not know explains most of the rest.
 std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
@@ -102,10 +109,11 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
              advice(name, option_names(place), help);
     }
     if (chosen.empty()) return unknown_command(word, app);
-    if (error.get_name() == "ExtrasError") {
-      return place.get_name() + " does not expect a further argument, found " + word + " (see " +
-             help + ")";
-    }
+  }
+  // By its code: CLI11 gives this error the name of the command.
+  if (!chosen.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    return place.get_name() + " does not expect a further argument, found " + first_extra(error) +
+           " (see " + help + ")";
   }
   return reason(error) + " (see " + help + ")";
 }

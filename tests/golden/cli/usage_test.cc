@@ -32,6 +32,12 @@ TEST_F(Usage, ARecordingIsNotImportedAgain) {
   EXPECT_THAT(result.err, HasSubstr("pc.citcat is a recording already"));
 }
 
+TEST_F(Usage, AnArgumentTooManyIsNamed) {
+  EXPECT_THAT(run({"verify", "pc.citcat", "second"}).err,
+              HasSubstr("verify does not expect a further argument, found second (see"));
+  EXPECT_THAT(run({"verify", "pc.citcat", "second", "third"}).err, HasSubstr("found second (see"));
+}
+
 TEST_F(Usage, WhyNamesARegisterThatTheProcessorDoesNotHave) {
   for (const char* const name : {"eax", "rax", "r8", "fs", "gs", "mm0", "xmm0"}) {
     const ProcessResult result = run({"why", "pc.citcat", "--at", "100", "--register", name});
