@@ -23,7 +23,8 @@ std::vector<KnownCode> load_code_file(const std::string& name) {
   std::vector<std::uint8_t> bytes = read_whole_file(file.path, kMaxBytes);
   if (is_elf(bytes)) return read_elf_code(bytes, file.path, file.base);
   if (!file.base) {
-    throw UsageError(file.path + " is no ELF file: say where it lay, as " + file.path + "@BASE");
+    throw UsageError(file.path + " is not an ELF file: say where it lay, as " + file.path +
+                     "@BASE");
   }
   if (bytes.empty()) throw FormatError(file.path, 0, "expected code, found an empty file");
   return {{*file.base, 0, file.path, std::move(bytes)}};

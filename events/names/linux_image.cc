@@ -234,7 +234,8 @@ std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
   if (!is_boot_image(file)) throw FormatError(source, 0, "expected a kernel, found another file");
   const std::uint16_t version = u16(file, kVersionAt);
   if (version < kFirstWithPayload) {
-    throw FormatError(source, kVersionAt, "expected a kernel from Linux 2.6.26 on, found an older");
+    throw FormatError(source, kVersionAt,
+                      "expected a kernel from Linux 2.6.26 on, found an older one");
   }
   const std::size_t sectors = file[kSetupSectors] != 0 ? file[kSetupSectors] : kDefaultSetupSectors;
   ByteReader in(file, source);
@@ -248,13 +249,14 @@ std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
   if (!gzip && payload.size() > kSizeBytes) payload = payload.first(payload.size() - kSizeBytes);
   InputStream stream(payload, source + " (the kernel in it)");
   if (stream.compression() == Compression::none) {
-    throw FormatError(source, at,
-                      "expected a kernel compressed by gzip, xz or zstd, found another");
+    throw FormatError(
+        source, at,
+        "expected a kernel compressed by gzip, xz or zstd, found one compressed otherwise");
   }
   std::vector<std::uint8_t> kernel;
   for (Bytes block = stream.next_block(); !block.empty(); block = stream.next_block()) {
     if (kernel.size() + block.size() > kMaxKernelBytes) {
-      throw FormatError(source, at, "expected a kernel of at most 1 GiB, found a larger");
+      throw FormatError(source, at, "expected a kernel of at most 1 GiB, found a larger one");
     }
     kernel.insert(kernel.end(), block.begin(), block.end());
   }

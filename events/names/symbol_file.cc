@@ -75,7 +75,9 @@ std::vector<SymbolModule> load_kernel(const SymbolFileName& file) {
 
 std::vector<SymbolModule> load_map(const SymbolFileName& file) {
   if (file.base) {
-    throw UsageError(file.path + "@BASE: expected ELF, found a list, of which the addresses hold");
+    throw UsageError(
+        file.path +
+        "@BASE: expected ELF, found a list of symbols, whose addresses cannot be moved");
   }
   LineReader lines(std::make_unique<InputStream>(file.path));
   return read_symbol_map(lines, kKernel);

@@ -96,8 +96,8 @@ std::vector<SymbolModule> read_symbol_map(LineReader& lines, const std::string& 
   }
   if (symbols != 0 && !some_address) {
     lines.fail(
-        "expected addresses, found only zeros: the kernel hides them (kernel.kptr_restrict in "
-        "sysctl(8)) from who is not root");
+        "expected addresses, found only zeros: the kernel hides them from everybody but root "
+        "(kernel.kptr_restrict in sysctl(8))");
   }
   if (!some_code) lines.fail("expected names of code, found none");
   std::vector<SymbolModule> result;

@@ -54,7 +54,7 @@ std::string ApicMessages::read(std::uint8_t processor, const BusTransaction& t) 
   const std::uint32_t before = std::exchange(its->second, t.value());
   if (((before ^ t.value()) & mask) == 0) return "";
   char text[96];
-  std::snprintf(text, sizeof text, "register %03x of the local APIC is read as %08x, and was %08x",
+  std::snprintf(text, sizeof text, "register %03x of the local APIC is read as %08x, but was %08x",
                 at, t.value(), before);
   return text;
 }

@@ -120,11 +120,11 @@ const LogForm* form_named(const std::string& name) {
 const std::vector<LogForm>& log_forms() {
   static const std::vector<LogForm> forms{
       {"qemu-exec", "QEMU, -d exec", qemu_exec_address, nullptr, false, qemu_exec_most,
-       "nochain: else QEMU goes from block to block without a line"},
+       "nochain: without it QEMU goes from block to block and logs no line"},
       {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address, qemu_execlog_bytes},
       {"bochs", "Bochs, trace on", bochs_address, bochs_bytes, true},
       {"mame", "MAME, trace", mame_address, nullptr, false, nullptr,
-       "noloop: else loops are left out"},
+       "noloop: without it loops are left out"},
   };
   return forms;
 }

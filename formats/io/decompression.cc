@@ -98,7 +98,7 @@ struct SegmentFilter {
   if (error.error() == io::gzip::bad_footer || error.zlib_error_code() == Z_BUF_ERROR) {
     complaint.cut();
   }
-  if (error.error() == io::gzip::bad_crc) complaint.damaged("the data is not what its CRC-32 says");
+  if (error.error() == io::gzip::bad_crc) complaint.damaged("the data does not match its CRC-32");
   if (error.error() == io::gzip::bad_header) {
     complaint.damaged("expected a whole member or the end, found neither");
   }

@@ -14,7 +14,7 @@ FileWatch::FileWatch(int descriptor, std::string name)
 struct stat FileWatch::look() const {
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0)
-    throw IoError(name_ + ": cannot be looked at: " + std::strerror(errno));
+    throw IoError(name_ + ": cannot be examined: " + std::strerror(errno));
   return status;
 }
 

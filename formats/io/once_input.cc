@@ -75,9 +75,9 @@ int make_nameless_file() {
   std::string name = (folder / "citcat.XXXXXX").string();
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) {
-    throw IoError(
-        folder.string() +
-        ": cannot make a temporary file for what can be read but once: " + std::strerror(errno));
+    throw IoError(folder.string() +
+                  ": cannot make a temporary file for an input that can be read only once: " +
+                  std::strerror(errno));
   }
   ::unlink(name.c_str());
   return descriptor;
@@ -157,7 +157,7 @@ std::size_t OnceInput::read(std::uint64_t offset, std::span<std::uint8_t> out) {
 void OnceInput::take() {
   if (!taken_.exchange(true)) return;
   throw IoError(name_ +
-                ": is wanted a second time, but can be read only once: put it into a file first");
+                ": is needed a second time, but can be read only once: put it into a file first");
 }
 
 void OnceInput::spool() {

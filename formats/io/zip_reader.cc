@@ -370,8 +370,9 @@ std::size_t ZipReader::Member::read(std::span<std::uint8_t> out) {
     }
     if (n < 0) {
       throw FormatError(state_->name, state_->offset,
-                        n == Z_DATA_ERROR ? "expected intact data, found what nothing compresses to"
-                                          : "expected intact data, found the end of the file");
+                        n == Z_DATA_ERROR
+                            ? "expected intact data, found data that is not a compressed stream"
+                            : "expected intact data, found the end of the file");
     }
     if (n == 0) {
       state_->expect_end();

@@ -162,7 +162,7 @@ void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
   hasher_.update(out);
   decoded_bytes_ += at;
   if (records_left_ != 0 || (bytes_left_ == 0 && hasher_.value() == expected_hash_)) return;
-  throw FormatError(name_, 0, "expected the KT its hash is of, found another");
+  throw FormatError(name_, 0, "expected KT with the stored hash, found other KT");
 }
 
 // ---- Writing

@@ -48,12 +48,14 @@ void InterruptCauses::interrupts() {
       continue;
     move_interrupt(n);
     change_vector(n);
-    out_.add({CauseKind::extra_interrupt,
-              fmt::format("transaction {}, an interrupt acknowledge, was none", i.transaction),
-              {interrupt_hint(Hint::Kind::no_interrupt, i)},
-              {i.position, i.transaction},
-              std::nullopt,
-              5});
+    out_.add(
+        {CauseKind::extra_interrupt,
+         fmt::format("transaction {} was captured as an interrupt acknowledge, but was not one",
+                     i.transaction),
+         {interrupt_hint(Hint::Kind::no_interrupt, i)},
+         {i.position, i.transaction},
+         std::nullopt,
+         5});
   }
   add_interrupt();
 }

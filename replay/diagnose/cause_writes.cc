@@ -205,7 +205,8 @@ void WriteCauses::extra_write() {
   if (!c_.divergence().shown || c_.divergence().shown->op != BusOp::data_write) return;
   const BusTransaction& t = *c_.divergence().shown;
   out_.add({CauseKind::extra_write,
-            fmt::format("transaction {}, a write to {:08x}, was none", t.index, t.address.value),
+            fmt::format("transaction {} was captured as a write to {:08x}, but was not one",
+                        t.index, t.address.value),
             {write_hint(Hint::Kind::no_captured_write, t, t.address,
                         {t.data.begin(), t.data.begin() + (t.has(kWriteBack) ? 0 : t.size)})},
             {c_.divergence().position, t.index},

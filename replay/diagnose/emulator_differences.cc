@@ -21,7 +21,7 @@ constexpr std::string_view kAtShift = "a shift or rotation of memory by zero wri
 constexpr std::string_view kAtMmx = "MMX leaves the upper 16 bits of a register as they were";
 constexpr std::string_view kAtFarPointer = "the parts of a far pointer are read in the other order";
 constexpr std::string_view kAtPushedSegment =
-    "PUSH of a segment register faults by the upper half of its slot";
+    "PUSH of a segment register faults because of the upper half of its slot";
 
 constexpr EmulatorDifference kEmulatorDifferences[] = {
     {0x8e, 0x8e, 1, false, "MOV to CS is executed, and not refused with #UD"},
@@ -32,7 +32,7 @@ constexpr EmulatorDifference kEmulatorDifferences[] = {
     {0xd0, 0xd3, -1, true, kAtShift},
     {0x60, 0x61, -1, false, "PUSHA and POPA begin at the other end where they fault"},
     {0x63, 0x63, -1, true, "ARPL that leaves its operand alone faults as a read"},
-    {0xa6, 0xa7, -1, false, "of two operands of CMPS that fault the other one is reported"},
+    {0xa6, 0xa7, -1, false, "if both operands of CMPS fault, the other one is reported"},
     {0xc4, 0xc5, -1, true, kAtFarPointer},
     {0xcc, 0xce, -1, false, kAtDelivery},
     {0xf1, 0xf1, -1, false, kAtDelivery},

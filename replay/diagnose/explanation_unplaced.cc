@@ -128,10 +128,10 @@ class UnplacedExplainer {
         explanation_.hints, options_, true);
     if (explanation_.rounds.empty()) explanation_.report = run.report;
     if (!run.divergence) return explain_interrupt(first);
-    run.divergence->not_tried.push_back(fmt::format(
-        "whether a cause goes with what follows transaction {}: the first of {} interrupts that "
-        "have no place yet",
-        end, recording_.interrupts.size() - first));
+    run.divergence->not_tried.push_back(
+        fmt::format("whether a cause also fits what follows transaction {}: the first of {} "
+                    "interrupts that have no place yet",
+                    end, recording_.interrupts.size() - first));
     explanation_.rounds.push_back(std::move(*run.divergence));
     return take_best() || add_interrupt(first);
   }
@@ -319,7 +319,9 @@ class UnplacedExplainer {
     }
     hint.kind = Hint::Kind::no_interrupt;
     add(CauseKind::extra_interrupt,
-        fmt::format("transaction {}, an interrupt acknowledge, was none", i.transaction), hint);
+        fmt::format("transaction {} was captured as an interrupt acknowledge, but was not one",
+                    i.transaction),
+        hint);
     // What it stores first is its frame.
     constexpr std::size_t kFollowing = 32, kFrameBytes = 12;
     std::size_t stored = 0;

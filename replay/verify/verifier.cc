@@ -338,8 +338,8 @@ void Verifier::check_bit_change(PhysAddr a, const ExternalChange& change, Positi
     char at[16];
     std::snprintf(at, sizeof at, "%08" PRIx64, a.value);
     throw ReplayStopped{now,
-                        "a read shows one bit of memory other than it was left, and nothing else "
-                        "around it that another bus master wrote",
+                        "a read shows memory with one bit changed, and nothing around it that "
+                        "another bus master wrote",
                         change.transaction, memory_text(c.memory(), a, 4) + " at " + at,
                         "one bit changed: captured wrongly, or by a device (accept with "
                         "--accept-bit-changes)"};

@@ -91,7 +91,7 @@ class BlockCursor final : public Cursor {
 class BlocksTable final : public Table {
  public:
   BlocksTable()
-      : Table("blocks", "Code that runs as a whole: neighbours that ran equally often",
+      : Table("blocks", "Code that runs as a whole: adjacent instructions that ran equally often",
               kBlockColumns) {}
   double rows(const RowSource&) const override { return 1e4; }
   std::unique_ptr<Cursor> open(RowSource& source) const override {

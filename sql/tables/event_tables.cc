@@ -217,7 +217,8 @@ const VectorTable<SystemForm> kSystemInstance(
 const VectorTable<PortForm> kPortsInstance("ports", "Accesses to ports", kPortColumns,
                                            &RowNeeds::ports);
 const VectorTable<ExternalWriteForm> kExternalWritesInstance(
-    "external_writes", "Memory that other bus masters changed, where the run notices",
+    "external_writes",
+    "Memory that other bus masters changed, at the position at which the run first sees the change",
     kExternalWriteColumns, &RowNeeds::external_writes);
 
 }  // namespace

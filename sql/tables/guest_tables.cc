@@ -210,11 +210,11 @@ struct CallForm {
 };
 
 const VectorTable<SyscallForm> kSyscallsInstance(
-    "syscalls", "System calls of Linux on i386 and amd64, by their beginnings", kSyscallColumns,
-    &RowNeeds::system_calls);
-const VectorTable<ProcessForm> kProcessesInstance("processes",
-                                                  "Address spaces, by what their program is called",
-                                                  kProcessColumns, &RowNeeds::processes);
+    "syscalls", "System calls of Linux on i386 and amd64, in the order in which they began",
+    kSyscallColumns, &RowNeeds::system_calls);
+const VectorTable<ProcessForm> kProcessesInstance(
+    "processes", "Processes: a row for each address space and each program that ran in it",
+    kProcessColumns, &RowNeeds::processes);
 const VectorTable<CallForm> kCallsInstance("calls", "Calls of procedures", kCallColumns,
                                            &RowNeeds::calls);
 

@@ -229,7 +229,7 @@ class RefCountCursor final : public Cursor {
 class RefsTable final : public Table {
  public:
   RefsTable()
-      : Table("refs", "Every access to memory, but for fetches of instructions and page walks",
+      : Table("refs", "Every access to memory, except fetches of instructions and page walks",
               kRefColumns) {}
 
   RowNeeds needs(ColumnSet used) const override {

@@ -94,7 +94,7 @@ std::optional<WalkPolicy> Analysis::walks() const {
     const auto wanted = r.prototype->walks();
     if (wanted && walks && *wanted != *walks) {
       throw UsageError("--tool " + r.key +
-                       ": fills its TLB otherwise than another tool's processor");
+                       ": needs a TLB that fills differently from the one that another tool needs");
     }
     if (wanted) walks = wanted;
   }

@@ -168,7 +168,9 @@ WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end, const N
   plan.warm_ = warm_in(words);
   words.expect_end();
   if (plan.warm_ != 0 && plan.counts_) {
-    throw UsageError("where events open windows nobody knows beforehand when to warm up");
+    throw UsageError(
+        "windows that events open cannot be warmed up, because it is not known beforehand when "
+        "they open");
   }
   return plan;
 }

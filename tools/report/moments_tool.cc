@@ -194,8 +194,9 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
 }
 
 void MomentsTool::report_events(Report& out) const {
-  Table& kinds = out.table("kinds", "Events by kind; of each every so-manieth is listed",
-                           {{"kind", "kind", ""}, {"count", "count", ""}, {"every", "every", ""}});
+  Table& kinds =
+      out.table("kinds", "Events by kind, and how many of them one listed event stands for",
+                {{"kind", "kind", ""}, {"count", "count", ""}, {"every", "every", ""}});
   for (std::size_t k = 0; k < kMomentKinds; ++k) {
     kinds.row({std::string(kKindNames[k]), kinds_[k].listed.count(), kinds_[k].listed.stride()});
   }

@@ -495,8 +495,8 @@ void MachineCauses::message_of(const ShownEvent& write, const ApicMessage& asked
     if (!may_be || its.event.note->data == note.data) continue;
     cause.change.what = its.place;
     cause.text = fmt::format(
-        "the message of processor {} at clock {} was the one that its transaction {}{} asks for "
-        "({}), and was captured otherwise ({})",
+        "the message of processor {} at clock {} should be the one that its transaction {}{} "
+        "requests ({}), but was captured as {}",
         write.event.processor, its.clock, t.index, at(t), asked.text(),
         ApicMessage(its.event.note->data).text());
     cause.price = is_trouble(its) ? 0.95 : 1;

@@ -280,7 +280,7 @@ TEST_F(StandardStreams, AnInputWantedTwiceIsRefusedByName) {
       "cat bus.csv | \"$CITCAT\" import - --cpu 8088 --initial-state /dev/stdin --start "
       "interrupt:0 -o x.citcat");
   EXPECT_EQ(result.exit_code, 4);
-  EXPECT_THAT(result.err, HasSubstr("is wanted a second time"));
+  EXPECT_THAT(result.err, HasSubstr("is needed a second time"));
   EXPECT_FALSE(std::filesystem::exists(file("x.citcat")));
 }
 

@@ -253,7 +253,7 @@ TEST_F(WindowsOfLinux, AreRefusedWhereTheyMeanNothing) {
            {"from interrupts:300 for 3", "expected a number of at most 255, found \"300\""},
            {"from procedure for 3", "expected procedure:VALUE, found \"procedure\""},
            {"from calls:7 for 3", "expected calls, found \"calls:7\""},
-           {"every 10 calls for 3, warm 5", "nobody knows beforehand when to warm up"}}) {
+           {"every 10 calls for 3, warm 5", "it is not known beforehand when they open"}}) {
     const ProcessResult result = run({"count", "linux.citcat", "--window", window});
     EXPECT_EQ(result.exit_code, 2) << window;
     EXPECT_NE(result.err.find(reason), std::string::npos) << window << ": " << result.err;
