@@ -147,8 +147,9 @@ void Adapter::go_to_begin() {
   const std::optional<ProcessorPlace> begin = split_processor(machine_.at);
   const std::size_t count = machine_.processors.size();
   if (!begin || begin->processor.value_or(0) >= count) {
-    throw UsageError(fmt::format("at: expected a position, of processors 0 to {} P:N, found '{}'",
-                                 count - 1, machine_.at));
+    throw UsageError(
+        fmt::format("at: expected a position, or P:N with a processor from 0 to {}, found '{}'",
+                    count - 1, machine_.at));
   }
   current_ = begin->processor.value_or(0);
   const bool of_all = begin->place == "begin" || begin->place == "end";

@@ -201,7 +201,8 @@ Json Adapter::evaluate(const Arguments& arguments) {
     if (!asks_monitor) throw;
   }
   // The commands that gdb has after `monitor`; branches are gdb's alone.
-  if (expression.starts_with("fork")) throw UsageError("fork: branches are gdb's (citcat debug)");
+  if (expression.starts_with("fork"))
+    throw UsageError("fork: only gdb can open branches (citcat debug)");
   const Moment before = its.target().timeline().moment();
   const std::string text = its.monitor().run(expression, interrupt_);
   if (its.target().timeline().moment() != before) {

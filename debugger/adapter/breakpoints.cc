@@ -122,7 +122,7 @@ Json Breakpoints::set_data(const Arguments& arguments,
     answer.push_back(
         is_mapped(LinearAddr{at}, size)
             ? Json{{"id", number}, {"verified", true}}
-            : refused(number, "nothing is mapped there now; it is met once something is"));
+            : refused(number, "nothing is mapped there yet; it takes effect when something is"));
   });
   return answer;
 }

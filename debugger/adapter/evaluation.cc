@@ -78,7 +78,7 @@ class Expression {
   Evaluated memory(std::uint64_t address, unsigned bytes) {
     const LinearAddr at = debuggee_.target().address(address);
     const auto value = number_at(debuggee_.target().machine(), at, bytes);
-    if (!value) throw UsageError(fmt::format("nobody knows what lies at {:#x}", at.value));
+    if (!value) throw UsageError(fmt::format("memory at {:#x} is not known", at.value));
     return {*value, bytes, "", at};
   }
   unsigned word_bytes() const {
@@ -130,7 +130,7 @@ class Expression {
 
   Evaluated named(const std::string& name, bool is_register) const {
     if (const auto found = register_named(debuggee_, name)) {
-      if (!found->value) throw UsageError("nobody knows what " + name + " holds");
+      if (!found->value) throw UsageError("the value of " + name + " is not known");
       return {*found->value, found->bytes, ""};
     }
     if (!is_register) {

@@ -108,7 +108,8 @@ std::string bus_window(DebugTarget& target, std::size_t count,
                                                      static_cast<std::ptrdiff_t>(count));
   const std::vector<std::pair<Position, std::string>> replay(first, end);
   if (captured.counted) return merged(bus, replay, here);
-  std::string lines = "the capture does not count instructions: shown is what the schedule tells\n";
+  std::string lines =
+      "the capture does not count instructions: this list comes from the schedule\n";
   for (std::size_t i = 0; i < bus.size(); ++i) {
     if (i == before) lines += "                <- about here\n";
     lines += "bus     " + bus[i].second + "\n";

@@ -21,8 +21,7 @@ using gdb::hex_of;
 using Kind = gdb::Request::Kind;
 
 constexpr const char* kReadOnly =
-    "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can "
-    "be";
+    "this is a recorded run, which cannot be changed; 'monitor fork' opens a branch that can";
 
 bool is_move(Kind kind) {
   switch (kind) {
@@ -325,7 +324,7 @@ void GdbServer::move(const Request& request) {
 void GdbServer::tell_unmapped() {
   for (const LinearAddr at : machine_.processor(moves_).unmapped_watchpoints()) {
     send_text(fmt::format(
-        "watchpoint at {:#x}: nothing is mapped there now; it is met once something is\n",
+        "watchpoint at {:#x}: nothing is mapped there yet; it takes effect when something is\n",
         at.value));
   }
 }

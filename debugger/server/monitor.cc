@@ -103,7 +103,7 @@ const std::vector<Monitor::Command>& Monitor::commands() {
       {"processes", "", "address spaces of the run so far, and how long each ran",
        &Monitor::processes},
       {"symbols", "", "what runs here, and where its symbols are", &Monitor::symbols},
-      {"fork", "[end]", "open a branch that may be changed; throw it away", &Monitor::fork},
+      {"fork", "[end]", "open a branch that may be changed; discard it", &Monitor::fork},
       {"help", "", "this", &Monitor::help},
   };
   return all;
@@ -186,7 +186,7 @@ std::string Monitor::divergence_text() const {
   const auto& divergence = target_.timeline().divergence();
   if (!divergence) return "";
   std::string text =
-      target_.forked() ? "the branch goes no further: " : "the replay leaves its evidence: ";
+      target_.forked() ? "the branch goes no further: " : "the replay diverges from its evidence: ";
   text += place_text(*divergence) + ": " + divergence->reason;
   if (!divergence->expected.empty()) text += "; expected " + divergence->expected;
   if (!divergence->found.empty()) text += ", found " + divergence->found;
@@ -195,7 +195,9 @@ std::string Monitor::divergence_text() const {
 
 std::string Monitor::seek(const std::string& where, const Interrupt& interrupt) {
   ReplayTimeline& timeline = target_.timeline();
-  if (target_.forked()) throw UsageError("a branch has no other places: monitor fork end first");
+  if (target_.forked())
+    throw UsageError(
+        "a branch cannot go to another position; leave it with 'monitor fork end' first");
   constexpr Position kEnd{~std::uint64_t{0} - 1, 0};
   // Seeking the first position would lead behind what is delivered there; `begin` is before that.
   if (where == "begin" || parse_position(where) == Position{}) {
@@ -336,7 +338,8 @@ std::string Monitor::events(const Words& words, const Interrupt& interrupt) {
 
 std::string Monitor::processes(const Words& words, const Interrupt& interrupt) {
   expect_nothing_more(words, 1);
-  if (target_.forked()) throw UsageError("not in a branch: monitor fork end first");
+  if (target_.forked())
+    throw UsageError("this is not possible in a branch; leave it with 'monitor fork end' first");
   ReplayTimeline& timeline = target_.timeline();
   const CpuState& initial = target_.file().recording().initial;
   AddressSpaces spaces(address_space(initial), {});
@@ -385,8 +388,8 @@ std::string Monitor::symbols(const Words& words, const Interrupt&) {
              "  (Debian's linux-image-" + release + "-dbg)\n";
     }
   }
-  return "memory names no Linux kernel. Symbols of anything else are gdb's to load: file, "
-         "add-symbol-file PROGRAM -o OFFSET\n";
+  return "memory does not name a Linux kernel. Load other symbols in gdb: file, add-symbol-file "
+         "PROGRAM -o OFFSET\n";
 }
 
 std::string Monitor::fork(const Words& words, const Interrupt&) {
@@ -398,8 +401,8 @@ std::string Monitor::fork(const Words& words, const Interrupt&) {
   expect_nothing_more(words, 1);
   if (target_.forked()) throw UsageError("this is a branch already");
   target_.fork();
-  return "a branch: registers and memory may be changed, and it goes on as long as what was "
-         "recorded of ports and interrupts fits; 'monitor fork end' throws it away\n";
+  return "a branch: registers and memory may be changed, and it runs as long as the recorded port "
+         "reads and interrupts fit; 'monitor fork end' discards it\n";
 }
 
 }  // namespace citcat

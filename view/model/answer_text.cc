@@ -107,7 +107,7 @@ std::string ending_text(RunView& view) {
   const auto end = view.run_end();
   if (!end || view.timeline().position() < *end) return {};
   if (const auto& divergence = view.timeline().divergence()) {
-    std::string text = "here the replay leaves its evidence: " + divergence->reason;
+    std::string text = "here the replay diverges from its evidence: " + divergence->reason;
     if (!divergence->expected.empty()) text += "; expected " + divergence->expected;
     if (!divergence->found.empty()) text += ", found " + divergence->found;
     return text;

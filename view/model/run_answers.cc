@@ -86,7 +86,7 @@ Json unusual_of(RunView& view) {
   Json list = Json::array();
   const RunIndex& index = view.index();
   if (const auto& divergence = view.timeline().divergence()) {
-    std::string text = "the replay leaves its evidence: " + divergence->reason;
+    std::string text = "the replay diverges from its evidence: " + divergence->reason;
     if (!divergence->causes.empty()) text += "; perhaps: " + divergence->causes.front();
     list.push_back({{"text", text},
                     {"moment", "divergence"},
@@ -107,10 +107,10 @@ Json unusual_of(RunView& view) {
   }
   const EventStreak& streak = index.longest_streak();
   if (streak.count >= kLongStreak) {
-    list.push_back({{"text", fmt::format("{} came {} times in a row, with hardly an "
-                                         "instruction between",
-                                         streak_name(streak.kind, streak.vector), streak.count)},
-                    {"moment", fmt::format("{}", streak.first)}});
+    list.push_back(
+        {{"text", fmt::format("{} came {} times in a row, with hardly an instruction in between",
+                              streak_name(streak.kind, streak.vector), streak.count)},
+         {"moment", fmt::format("{}", streak.first)}});
   }
   const std::vector<std::string> unknown = unknown_to_programs(view);
   if (!unknown.empty()) {

@@ -92,7 +92,7 @@ watch *(int*)0x40000000
 tbreak *$pc
 continue
 )");
-  EXPECT_TRUE(contains(output, "watchpoint at 0x40000000: nothing is mapped there now")) << output;
+  EXPECT_TRUE(contains(output, "watchpoint at 0x40000000: nothing is mapped there yet")) << output;
   EXPECT_FALSE(contains(output, "watchpoint at 0xc1c33a2c")) << output;
 }
 

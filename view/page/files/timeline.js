@@ -156,7 +156,7 @@ export class Timeline {
     picture.append(shape("text", { x: LABEL_WIDTH - 8, y: y + 16, class: "lane-title" }, "instruction"));
   }
 
-  /// Where one is, where the run leaves its evidence, and up to where it is known.
+  /// Where one is, where the run diverges from its evidence, and up to where it is known.
   draw_marks(picture, x_of, y, from, to, known) {
     const mark = (instruction, kind, title) => {
       if (instruction < from || instruction > to) return;
@@ -169,7 +169,7 @@ export class Timeline {
         shape("title", {}, "not looked at yet")));
     }
     if (this.run.verdict.state === "diverged") {
-      mark(parseInt(this.run.verdict.moment, 10), "divergence", "here the replay leaves its evidence");
+      mark(parseInt(this.run.verdict.moment, 10), "divergence", "here the replay diverges from its evidence");
     }
     for (const held of this.run.held === undefined ? [] : [[from, this.run.held[0]], [this.run.held[1], to]]) {
       const left = x_of(Math.max(held[0], from)), right = x_of(Math.min(held[1], to));
