@@ -75,13 +75,13 @@ nlohmann::ordered_json unconstrained_json(const std::vector<UnconstrainedInput>&
 void add_unconstrained(const std::vector<UnconstrainedInput>& inputs,
                        std::vector<std::string>& lines) {
   using Kind = UnconstrainedInput::Kind;
-  lines.push_back(
-      row("unconstrained",
-          inputs.empty() ? std::string("nothing that the trace depends on")
-                         : fmt::format("{} bytes of the image, {} registers and {} port reads that "
-                                       "the trace depends on, and no compared value does",
-                                       count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
-                                       count_of(inputs, Kind::port_read))));
+  lines.push_back(row("unconstrained",
+                      inputs.empty()
+                          ? std::string("nothing that the trace depends on")
+                          : fmt::format("the trace depends on {} bytes of the image, {} registers "
+                                        "and {} port reads on which no compared value depends",
+                                        count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
+                                        count_of(inputs, Kind::port_read))));
   for (const UnconstrainedInput& input :
        std::span(inputs).first(std::min(inputs.size(), kMostListed))) {
     lines.push_back(fmt::format("    {:<16} lines: {}, the first of instruction {} at {:08x}",
@@ -142,11 +142,12 @@ void add_line(const LineOrigins& line, std::vector<std::string>& lines) {
   const auto free = std::count_if(line.inputs.begin(), line.inputs.end(), [](const LineInput& i) {
     return i.confirmed.kind == Confirmation::Kind::none;
   });
-  lines.push_back(
-      row("how known", fmt::format("instruction {} at {:08x} is made from {}{} inputs, "
-                                   "{} of which nothing confirms",
-                                   line.at.instruction, line.linear.value,
-                                   line.complete ? "" : "more than ", line.inputs.size(), free)));
+  lines.push_back(row(
+      "how known",
+      fmt::format(
+          "instruction {} at {:08x} depends on {}{} inputs, {} of them not confirmed by anything",
+          line.at.instruction, line.linear.value, line.complete ? "" : "more than ",
+          line.inputs.size(), free)));
   for (const LineInput& input : line.inputs) {
     const Confirmation& c = input.confirmed;
     std::string how = "nothing";
@@ -191,10 +192,11 @@ std::vector<std::string> accounting_lines(const Accounting& a) {
                                   a.compared, a.transactions, share(a.compared, a.transactions),
                                   share(a.evidence_bytes, a.instructions) / 100)));
   if (a.start_routine) {
-    lines.push_back(
-        row("start routine", fmt::format("returned after {} instructions: the driver's, "
-                                         "where one dumped the state",
-                                         *a.start_routine)));
+    lines.push_back(row(
+        "start routine",
+        fmt::format(
+            "returned after {} instructions (the driver's routine, if a driver dumped the state)",
+            *a.start_routine)));
   }
   if (a.cache_lines != 0) {
     lines.push_back(row("refill", a.refilled_at

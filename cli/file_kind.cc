@@ -58,7 +58,7 @@ FoundFile find_file_kind(const std::string& name) {
   std::vector<std::uint8_t> prefix;
   if (!std::filesystem::is_directory(path)) prefix = read_head(path, kProbeBytes);
   if (is_container(prefix)) return {FileKind::recording, nullptr};
-  if (path != name) throw IoError(name + ": cannot open: " + path + " is no recording");
+  if (path != name) throw IoError(name + ": cannot open: " + path + " is not a recording");
   if (memory_file_form_of(prefix) == MemoryFileForm::ranges) return {FileKind::memory, nullptr};
   const bool whole = prefix.size() < kProbeBytes;
   if (path.ends_with(".cnt") || path.ends_with(".cnt.zst"))

@@ -123,7 +123,7 @@ PlacedRecording place_events_of(RecordingFile file, const Console& console, Time
 void require_file_to_add_to(const std::string& recording) {
   if (recording != "-" && !is_once_input(recording)) return;
   throw UsageError(recording +
-                   ": what is found out is kept in the recording, which must be a file");
+                   ": the result is kept in the recording, so the recording must be a file");
 }
 
 bool keep_placements(const std::string& path, const PlacedRecording& placed) {

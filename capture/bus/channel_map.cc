@@ -307,7 +307,8 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   const std::string foreign = map.path.empty() ? foreign_bus(samples) : "";
   if (!foreign.empty())
     fail(samples.name, "expected the pins of an x86 processor, found " + foreign +
-                           " bus (channels " + channel_list(samples) + "): this is no x86 capture");
+                           " bus (channels " + channel_list(samples) +
+                           "): this is not an x86 capture");
   if (is_transaction_vcd(samples)) {
     fail(
         samples.name,

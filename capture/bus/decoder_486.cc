@@ -261,7 +261,8 @@ const std::vector<PinDescription>& pins_486() {
       pins.push_back({name, "", false, cost, -1});
     };
     require("BRDY");
-    optional("RDY", "cycles that end with RDY# do not end, unless the board has BRDY# only");
+    optional("RDY",
+             "the ends of cycles that end with RDY# are not seen, unless the board has BRDY# only");
     optional("BLAST", "bursts are taken for single transfers");
     optional("KEN", "line fills cannot be distinguished from other reads");
     optional("BS8", "8-bit devices are taken for 32-bit ones");

@@ -94,7 +94,7 @@ class StatesDecoder final : public BusDecoder {
 
   std::vector<std::string> warnings() const override {
     if (idle_ == 0) return {};
-    return {std::to_string(idle_) + " lines are no bus cycles and left out"};
+    return {std::to_string(idle_) + " lines that are not bus cycles are left out"};
   }
 
  private:

@@ -277,7 +277,7 @@ void ExecutionTracker::settle_entry() {
   if (!known) {
     lose_positions("interrupt at sample " + std::to_string(acknowledge.transaction.clock) +
                    " returns to " + hex(back.value, 5) +
-                   ", not to the prefix of the repeated instruction it broke off");
+                   ", not to the prefix of the repeated instruction that it interrupted");
   } else {
     for (std::uint64_t i = entry_->item; i < first_item_ + items_.size(); ++i) {
       BusTransaction& transaction = item(i).transaction;

@@ -61,7 +61,7 @@ std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   }
   if (r.size == 0 || r.address % bus_bytes + r.size > bus_bytes) {
     return "size: " + std::to_string(r.size) + " bytes at offset " +
-           std::to_string(r.address % bus_bytes) + " are no transfer on a bus of " +
+           std::to_string(r.address % bus_bytes) + " are not a transfer on a bus of " +
            std::to_string(bus_bytes) + " bytes";
   }
   return {};
@@ -76,10 +76,10 @@ std::string check_io(const BusRecord& r) {
   }
   if (r.size == 3 && r.address % 4 > 1) {
     return "size: 3 bytes at offset " + std::to_string(r.address % 4) +
-           " are no transfer: they cross an aligned dword";
+           " are not a transfer: they cross an aligned dword";
   }
   if (r.address > kLastByte || r.address + r.size - 1 > kLastByte) {
-    return "address: " + std::to_string(r.address) + " is no I/O port";
+    return "address: " + std::to_string(r.address) + " is not an I/O port";
   }
   return {};
 }
@@ -94,7 +94,7 @@ std::string check_special(const BusRecord& r) {
       return "data: a flush is 1 (INVD) or 2 (WBINVD)";
     case BusRecordType::reset:
       if (r.size == 0 || (r.size == 1 && r.data[0] <= kResetBehindShutdown)) return {};
-      return "data: a reset has none, or 1 or 2 where counting goes on";
+      return "data: a reset has no data, or 1 or 2 if counting goes on after it";
     case BusRecordType::cut:
       if (r.size == 1 && ending_of_cut(r.data[0]) != Ending::unknown) return {};
       return "data: the reason of an interruption is 1 to 4";

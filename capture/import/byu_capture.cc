@@ -101,10 +101,10 @@ class ByuRecords : public CaptureReader {
   void close(std::size_t rest) {
     if (rest != 0)
       info_.warnings.push_back("the last " + std::to_string(rest) +
-                               " bytes are no whole record and left out");
+                               " bytes that are not a whole record are left out");
     if (left_out_ != 0)
       info_.warnings.push_back(std::to_string(left_out_) +
-                               " records are no transaction of the processor and left out");
+                               " records that are not transactions of the processor are left out");
     left_out_ = 0;
     input_->consume(rest);
     while (!input_->next_block().empty()) {

@@ -212,7 +212,7 @@ class NativeRecordFile final : public RecordFile {
     if (end.clock != 0 || end.address != 0 || end.iterations != 0 || end.flags != 0 ||
         end.burst != 0 || end.size != kBusRecordData) {
       throw FormatError(input_->name(), source_.offset(),
-                        "end record: expected zeros where nothing is said, found other bytes");
+                        "end record: expected zeros in unused fields, found other bytes");
     }
     if (sum != sum_ || sum_of_sums != sum_of_sums_) {
       throw FormatError(input_->name(), source_.offset(),

@@ -151,7 +151,8 @@ void ProcessorCapture::check_own(const ProcessorRecord& record) {
       waits_ = true;
       return;
     case ProcessorRecord::Kind::startup:
-      if (!waits_.value_or(true)) fail(who + " runs, and only one that waits is started by a SIPI");
+      if (!waits_.value_or(true))
+        fail(who + " is running, and a SIPI starts only a processor that waits for one");
       waits_ = false;
       return;
     case ProcessorRecord::Kind::transaction:
@@ -178,7 +179,7 @@ void ProcessorCapture::check_line(const BusRecord& r) {
   if (second) return;
   if (before && has_halves_) {
     fail("follows one half of a line by processor " + std::to_string(processor_) +
-         ", of which the other half is missing");
+         " whose other half is missing");
   }
   if (line) half_ = r;
 }
@@ -237,9 +238,10 @@ void ProcessorCapture::read_beginning() {
                             ", which INIT and SIPI start, found none");
     }
     if (!has_init_ && !dumped->waits_for_startup) {
-      throw FormatError(file_->input().name(), 0,
-                        "a SIPI starts processor " + std::to_string(processor_) +
-                            ", which does not wait for one by its state dump: an INIT is missing");
+      throw FormatError(
+          file_->input().name(), 0,
+          "a SIPI starts processor " + std::to_string(processor_) +
+              ", which is not waiting for one according to its state dump: an INIT is missing");
     }
     state_ = has_init_ ? state_after_init(dumped->state) : std::move(dumped->state);
     if (startup_) start_up(*state_, *startup_);
@@ -400,10 +402,11 @@ void ProcessorCapture::close() {
         std::to_string(first_lone_) + ", which may be another processor's");
   }
   if (ties_ != 0 && processor_ == 0) {
-    info_.warnings.push_back(
-        file_->input().name() + ": " + std::to_string(ties_) +
-        " records have the clock of a record of another processor before them, the first at " +
-        std::to_string(first_tie_) + ": the order of the file is taken as that of the bus");
+    info_.warnings.push_back(file_->input().name() + ": " + std::to_string(ties_) +
+                             " records have the same clock as an earlier record of another "
+                             "processor, the first at record " +
+                             std::to_string(first_tie_) +
+                             ": the order of the file is taken as that of the bus");
   }
   facts_.reach = reach();
   const InputStream& input = file_->input();
@@ -457,7 +460,7 @@ std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::
                                                          const CaptureOptions& options,
                                                          unsigned processor) {
   if (paths.size() != 1) {
-    throw UsageError("a capture of several processors is one file, and there are " +
+    throw UsageError("a capture of several processors must be one file, found " +
                      std::to_string(paths.size()));
   }
   const bool native = is_native(paths, options);
@@ -475,7 +478,7 @@ std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::str
   open_records(paths.front(), native);
   throw UsageError(paths.front() + " shows several processors: say which one with --format " +
                    (native ? "native" : kMonitorsFormat) +
-                   ":P (of dump, --processor P; import takes all of them)");
+                   ":P (with dump, --processor P; import takes all of them)");
 }
 
 }  // namespace citcat

@@ -51,7 +51,7 @@ std::string take_interrupt(BusRecord& r) {
 
 std::string refuse_agent(std::uint8_t agent) {
   return "agent: " + std::to_string(agent) +
-         " is no processor, and can only write up to 8 bytes, or send messages";
+         " is not a processor, and can only write up to 8 bytes, or send messages";
 }
 
 std::string take_note(const BusRecord& r, bool invalidates, ProcessorRecord& out) {
@@ -110,7 +110,7 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
       break;
   }
   if (r.type == type_code(BusRecordType::stand_in))
-    return "type: stand-ins for memory beyond 4 GiB cannot be shown of several processors";
+    return "type: a capture of several processors cannot have stand-ins for memory beyond 4 GiB";
   if (std::string wrong = check_bus_record(r, bus_bytes); !wrong.empty()) return wrong;
   if (r.type == type_code(BusRecordType::cut)) out.kind = ProcessorRecord::Kind::cut;
   if (r.type == type_code(BusRecordType::reached)) out.kind = ProcessorRecord::Kind::reached;

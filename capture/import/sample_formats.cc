@@ -248,7 +248,7 @@ std::unique_ptr<CaptureReader> open_capture_with_cycles(
   const std::optional<SampleFormat> found = find_sample_format(format);
   if (format == "columns")
     throw UsageError("--format columns:FILE: FILE describes the columns (docs/formats/columns.md)");
-  if (!found) throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  if (!found) throw UsageError("'" + std::string(format) + "' is not a format of pin levels");
   make_all_rereadable(paths);
   std::vector<Paths> segments;
   if (found->channel_files != nullptr) {

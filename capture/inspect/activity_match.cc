@@ -264,7 +264,7 @@ class Matching {
       fewest = high;
       best = c;
     }
-    if (best) add("INTR", *best, "high at each interrupt acknowledge and seldom else");
+    if (best) add("INTR", *best, "high at each interrupt acknowledge and seldom otherwise");
   }
 
   ChannelActivity& activity_;
@@ -309,8 +309,8 @@ ActivityMatch match_by_names(const ChannelActivity& activity, const BusMatch& ma
   }
   if (exchanged.empty())
     out.doubts.push_back(
-        "all pins are taken by the names of their channels: no two were found after whose exchange "
-        "code is fetched in a better order");
+        "all pins are taken by the names of their channels: no exchange of two channels puts code "
+        "fetches into a better order");
   return out;
 }
 

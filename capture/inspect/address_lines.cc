@@ -165,8 +165,8 @@ class AddressFinder {
     const auto transfers = trace_.transfers();
     const auto order = order_data_lines(transfers, known_.known_bits(), fixed);
     if (!order)
-      return "no order of the data lines with which the jumps of the code lead where code is "
-             "fetched (a longer capture may show more)";
+      return "found no order of the data lines in which the jumps of the code lead to where code "
+             "is fetched (a longer capture may show more)";
     const std::vector<std::size_t> channels = known_.data;
     const std::string reason = "with it " + std::to_string(order->explained) + " of " +
                                std::to_string(order->of) + " transfers lead where code is fetched";

@@ -273,8 +273,8 @@ class ControlsMin {
       return;
     }
     match_.pins.push_back({wide_ ? "MIO" : "IOM", rows.channels()[*best],
-                           wide_ ? "high in fetches, low in acknowledges and seldom else"
-                                 : "low in fetches, high in acknowledges and seldom else"});
+                           wide_ ? "high in fetches, low in acknowledges and seldom otherwise"
+                                 : "low in fetches, high in acknowledges and seldom otherwise"});
     if (acknowledges == 0)
       match_.doubts.push_back(match_.pins.back().pin +
                               ": no interrupt tells it from an address line");

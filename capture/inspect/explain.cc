@@ -139,7 +139,7 @@ std::vector<std::string> channel_lines(const ChannelExplanation& e) {
     lines.push_back("bus: " + std::string(e.bus->bus->id) + ", " +
                     std::string(e.bus->bus->description));
     explain_pins(*e.bus, lines);
-    if (!e.unused.empty()) lines.push_back("channels nobody uses: " + comma_list(e.unused));
+    if (!e.unused.empty()) lines.push_back("unused channels: " + comma_list(e.unused));
   }
   for (const std::string& note : e.notes) lines.push_back("note: " + note);
   if (e.no_bus.empty()) {

@@ -24,7 +24,7 @@ void add_sample(const AppliedSample& sample, const tools::Analysis& analysis, to
   group.value("windows", "number of windows", sample.share.windows);
   group.value("instructions", "instructions in them", sample.share.instructions);
   group.value("warming", "instructions before them, which do not count", sample.share.warming);
-  group.value("of", "of so many", sample.of);
+  group.value("of", "instructions in the part of the run", sample.of);
   tools::Table& table = group.table("tools", "what is a sample: only of these windows",
                                     {{"tool", "tool", ""},
                                      {"figures", "its figures", ""},

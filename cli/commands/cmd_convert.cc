@@ -57,16 +57,15 @@ void report(const ConvertResult& result, const ConvertArguments& arguments,
 /// An execution trace of IDtrace's as KT.
 ConvertResult convert_to_kt(const ConvertArguments& arguments, const Console& console) {
   if (arguments.captures.size() != 1) {
-    throw UsageError(
-        fmt::format("--to kt: expected one execution trace of IDtrace's, found {} files",
-                    arguments.captures.size()));
+    throw UsageError(fmt::format("--to kt: expected one IDtrace execution trace, found {} files",
+                                 arguments.captures.size()));
   }
   const std::string& path = arguments.captures.front();
   const FileKind kind = find_file_kind(path).kind;
   if (kind != FileKind::idtrace_trace) {
-    throw FormatError(path, 0,
-                      "expected an execution trace of IDtrace's (.trc), found " +
-                          std::string(file_kind_name(kind)));
+    throw FormatError(
+        path, 0,
+        "expected an IDtrace execution trace (.trc), found " + std::string(file_kind_name(kind)));
   }
   const IdtraceProgram program = arguments.idtrace.load(path, true);
   IdtraceReader trace(path);
@@ -96,7 +95,7 @@ void parse_bound(const char* option, const std::string& text, std::uint64_t& num
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
   if (result.ec == std::errc{} && result.ptr == text.data() + text.size()) return;
   throw UsageError(
-      fmt::format("{}: expected a number or a time as 1.5ms, found '{}'", option, text));
+      fmt::format("{}: expected a number or a time such as 1.5ms, found '{}'", option, text));
 }
 
 ConvertRange parse_range(const ConvertArguments& arguments) {
@@ -119,8 +118,8 @@ void check_capture(const ConvertArguments& arguments, const Console& console) {
   const bool known = files.empty() || std::any_of(files.begin(), files.end(),
                                                   [&](const auto& f) { return f.xxh3 == own; });
   if (known) return;
-  console.warn(arguments.recording + " was not made of the bytes of " + arguments.captures.front() +
-               ": its times may be those of another capture");
+  console.warn(arguments.recording + " was not made from the bytes of " +
+               arguments.captures.front() + ": its times may be those of another capture");
 }
 
 std::unique_ptr<ReplaySignals> open_signals(const ConvertArguments& arguments,
@@ -170,9 +169,9 @@ CommandRun define_convert(const CommandParser& parser) {
   parser.add_option("-o,--output", arguments->output, "File to write, - for stdout")
       .required()
       .type_name(kFileType);
-  parser.add_option(
-      "--from", arguments->from,
-      "Where to begin: a transaction, or a sample if pins become pins, or a time such as 1.5ms");
+  parser.add_option("--from", arguments->from,
+                    "Where to begin: a transaction, or a sample if capture and output both have "
+                    "pins, or a time such as 1.5ms");
   parser.add_option("--until", arguments->until,
                     "Where to stop, as --from: this one is not included");
   parser

@@ -274,12 +274,14 @@ void check(const DebugArguments& arguments) {
       (arguments.stdio ? 1 : 0) + (arguments.port ? 1 : 0) + (arguments.socket.empty() ? 0 : 1);
   if (ways > 1) throw UsageError("--stdio, --socket and --port exclude each other");
   if (ways != 0 && !arguments.gdb_arguments.empty()) {
-    throw UsageError("--stdio, --socket and --port start no gdb that arguments could be for");
+    throw UsageError(
+        "with --stdio, --socket or --port citcat starts no gdb, so it cannot pass arguments to "
+        "one");
   }
   if (!arguments.listens() && is_once_input(arguments.recording)) {
     throw UsageError(arguments.recording +
-                     ": the standard input is gdb's, and what can be read only once is not there "
-                     "for the server that it starts: use --socket or --port, or a file");
+                     ": gdb uses the standard input, and the server that gdb starts cannot read a "
+                     "pipe again: use --socket or --port, or a file");
   }
 }
 

@@ -481,8 +481,10 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
   const bool transactions =
       kind == FileKind::capture || (kind == FileKind::recording && options.evidence);
   if (!transactions && (options.from_seconds || options.to_seconds)) {
-    throw UsageError("--from, --to: a time is of a capture of pins or the --evidence of one, and " +
-                     options.file + " is none");
+    throw UsageError(
+        "--from, --to: a time needs a capture of pins, or --evidence with a recording of one, "
+        "and " +
+        options.file + " is neither");
   }
   if (kind != FileKind::kt && options.range.within_repeat()) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");

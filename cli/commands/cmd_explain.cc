@@ -75,7 +75,7 @@ void print_round(const ExplainedDivergence& round, double clock_hz, const Consol
                               one_line(tried.cause.text), "", reach,
                               tried.tied ? "; as likely as the first" : ""));
     if (tried.equivalent_values != 0) {
-      console.print_line(fmt::format("{:24}equivalent: so it does with {} of {} other values tried",
+      console.print_line(fmt::format("{:24}equivalent: {} of {} other values tried give the same",
                                      "", tried.equivalent_values, tried.other_values));
     }
   }
@@ -116,7 +116,7 @@ void print_text(const Explanation& explanation, const ExplainArguments& argument
     print_round(explanation.rounds[i], clock_hz, console);
   }
   if (!explanation.given_up.empty()) {
-    console.print("\n" + explanation.given_up + ": what is above is what was found by then\n");
+    console.print("\n" + explanation.given_up + ": this is what was found by then\n");
   }
   console.print(explanation.repaired ? "\nwith the first causes repaired the whole run agrees\n"
                                      : "\nthe run is not repaired\n");

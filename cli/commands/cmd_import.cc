@@ -204,9 +204,9 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
 void require_for_each(const ImportArguments& arguments, const InternalFiles& internal) {
   const auto refuse = [](bool given, const char* option) {
     if (given) {
-      throw UsageError(
-          std::string(option) +
-          ": of a capture of several processors; with --format machine-smp:P it is one of them");
+      throw UsageError(std::string(option) +
+                       ": not for a capture of several processors together; --format machine-smp:P "
+                       "imports one of them");
     }
   };
   refuse(!arguments.start.empty(), "--start");
@@ -217,15 +217,17 @@ void require_for_each(const ImportArguments& arguments, const InternalFiles& int
   refuse(!arguments.hints.empty(), "--hints");
   const auto refuse_uncounted = [](bool given, const char* option) {
     if (given) {
-      throw UsageError(std::string(option) +
-                       ": several processors are put in order by their counts of instructions");
+      throw UsageError(
+          std::string(option) +
+          ": the counts of instructions are needed to put several processors in order");
     }
   };
   refuse_uncounted(arguments.ignore_counts != "none", "--ignore-counts");
   refuse_uncounted(!arguments.counts.empty() && arguments.counts != "instructions", "--counts");
   if (internal.single.empty() || internal.single == "none") return;
-  throw UsageError("--internal " + internal.single +
-                   ": of a capture of several processors each has its own: --internal P=FILE");
+  throw UsageError(
+      "--internal " + internal.single +
+      ": the capture shows several processors, and each has a file of its own: --internal P=FILE");
 }
 
 /// Without its values that cross no bus a processor cannot be replayed beyond the first of them.

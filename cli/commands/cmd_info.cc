@@ -264,7 +264,7 @@ CommandRun define_info(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kInfoCommand{"info", "Say what a file is, and its totals",
+extern const Command kInfoCommand{"info", "Say what a file is, and give its totals",
                                   "citcat info boot.citcat", define_info};
 
 }  // namespace citcat

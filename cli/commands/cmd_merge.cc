@@ -168,8 +168,8 @@ void require_leave(const std::vector<std::string>& tools, bool plugins) {
   for (const std::string& tool : tools) {
     const std::string name = tools::ToolOptions::parse(tool).tool();
     if (plugins || !tools::names_plugin(name)) continue;
-    throw UsageError("the shares are of a tool in a shared object, " + name +
-                     ": --plugins lets it be loaded");
+    throw UsageError("the shares come from a tool in a shared object, " + name +
+                     "; --plugins loads it");
   }
 }
 

@@ -38,7 +38,8 @@ ExitCode run_rep(const RepArguments& arguments, const Console& console) {
   const Json json = idtrace_repeats_json(arguments.file, arguments.idtrace);
   if (json.at("repeats").empty()) {
     console.warn(arguments.file +
-                 ": nothing was repeated, or it is a cache trace made without repeats");
+                 ": nothing was repeated, or this is a cache trace that was made without the "
+                 "option repeats");
   }
   if (arguments.json) {
     console.print_json(json);
@@ -61,8 +62,8 @@ CommandRun define_rep(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kRepCommand{"rep",
-                                 "Say what repeated string instructions of an IDtrace file did",
-                                 "citcat rep run.trc", define_rep};
+extern const Command kRepCommand{
+    "rep", "Show what the repeated string instructions in an IDtrace file did",
+    "citcat rep run.trc", define_rep};
 
 }  // namespace citcat

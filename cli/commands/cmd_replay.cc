@@ -171,7 +171,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
                             const Console& console) {
   if (!arguments.shard.empty()) {
     throw UsageError(
-        "--shard: of KT alone; shares of what can be put together are made by "
+        "--shard makes shares of KT only; for another format that can be joined from shares, use "
         "`analyze --shard --tool NAME:to=FILE`");
   }
   if (arguments.positions.within_repeat()) {

@@ -103,7 +103,7 @@ CommandRun define_report(const CommandParser& parser) {
   parser
       .add_option("--repeat-time", arguments->options.repeat_seconds,
                   "Seconds that one repeated instruction may take: the page shows the run up to "
-                  "one that takes longer; 0: any time")
+                  "one that takes longer; 0: no limit")
       .show_default();
   parser.add_flag(
       "--cache", arguments->options.cache,

@@ -157,8 +157,7 @@ class Session {
       to += position();
     }
     if (to < position()) {
-      throw UsageError(
-          fmt::format("go {}: the run stands at {} and does not go back", text, position()));
+      throw UsageError(fmt::format("go {}: the run is at {} and cannot go back", text, position()));
     }
     if (divergence_) throw UsageError("go: the replay has diverged");
     metrics_.go_to(to);

@@ -111,8 +111,8 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
 }
 
 std::string code_text(const CodeComparison& code) {
-  std::string text = fmt::format("  {:<18} {} of {} bytes as the files have them\n",
-                                 "executed code", code.equal, code.bytes);
+  std::string text = fmt::format("  {:<18} {} of {} bytes as in the files\n", "executed code",
+                                 code.equal, code.bytes);
   if (code.doubts.empty()) return text;
   text += fmt::format(
       "  {:<18} {} bytes of code differ in one bit from a file, and nothing around them does:\n"
@@ -209,7 +209,7 @@ void print_text(const Verdict& v, const Console& console) {
   }
   console.print(doubts_text(v));
   if (v.memory.adopted != 0) {
-    console.print(fmt::format("  {:<18} {} bytes of such results as the captured memory has them\n",
+    console.print(fmt::format("  {:<18} {} bytes of such results taken from the captured memory\n",
                               "", v.memory.adopted));
   }
   if (v.memory.external_unseen != 0) {

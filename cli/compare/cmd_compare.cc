@@ -56,7 +56,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Console& console) 
       console.print_line(
           fmt::format("  log       line {}: {}", found.log->line, one_line(found.log->text)));
       if (const char* const whole = log.form().whole_with) {
-        console.print_line(fmt::format("such a log is whole only with {}", whole));
+        console.print_line(fmt::format("such a log is complete only with {}", whole));
       }
     }
   }

@@ -78,7 +78,8 @@ ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
                           fmt::format(": {} instructions are the same", found.compared));
     if (found.handlers != 0) {
       console.print_line(
-          fmt::format("handlers of interrupts took other ways {} times: left out", found.handlers));
+          fmt::format("interrupt handlers ran differently {} times: not counted as differences",
+                      found.handlers));
     }
     if (found.differs || found.a || found.b) {
       console.print_line("  a " + compared_text(found.a));

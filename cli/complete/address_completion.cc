@@ -24,7 +24,8 @@ bool is_asked_for(Completion how, const CpuTraits& traits, bool has_state, std::
   if (how == Completion::always) {
     if (traits.has_a20())
       throw UsageError(
-          "--complete-addresses: only processors of 20 address pins show all they do on the bus");
+          "--complete-addresses: only processors with 20 address pins show all that they do on the "
+          "bus");
     if (!has_state)
       throw UsageError(
           "--complete-addresses needs the state that the processor starts with: --initial-state");

@@ -105,7 +105,7 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
       break;
     }
     throw Contradiction{"the code at " + std::to_string(from.address().value) +
-                        " is no instruction of this processor"};
+                        " is not an instruction of this processor"};
   }
 
   void define_code(CodePlace from) {

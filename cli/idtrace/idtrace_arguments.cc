@@ -21,8 +21,8 @@ IdtraceProgram IdtraceArguments::load(const std::string& path, bool code_needed)
   const bool has_name = !through_pipe && path != "-";
   if (!has_name && (blocks.empty() || (code_needed && image.empty()))) {
     throw UsageError(path +
-                     ": what comes through a pipe has no files beside it: name them with "
-                     "--blocks and --image");
+                     ": a file that comes through a pipe has no other files beside it: name them "
+                     "with --blocks and --image");
   }
   tools::IdtraceFiles beside;
   if (has_name) beside = tools::IdtraceFiles::beside(path, tools::IdtraceContent::execution);

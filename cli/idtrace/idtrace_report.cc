@@ -125,7 +125,7 @@ Json idtrace_count_json(const std::string& path, const IdtraceArguments& files, 
   }
   if (kind != FileKind::idtrace_trace) {
     throw FormatError(path, 0,
-                      "expected a profile (.cnt) or a trace (.trc) of IDtrace's, found " +
+                      "expected an IDtrace profile (.cnt) or trace (.trc), found " +
                           std::string(file_kind_name(kind)));
   }
   if (idtrace_kind_of(read_head(path, 1).at(0)) != IdtraceKind::execution) {

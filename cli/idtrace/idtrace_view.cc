@@ -145,7 +145,7 @@ void print_idtrace_file(const IdtraceView& view, FileKind kind, const Console& c
       return view_counts(view, console);
     default:
       throw FormatError(view.file, 0,
-                        "expected a recording, or a .trc, .blk or .cnt file of IDtrace's, found " +
+                        "expected a recording, or a .trc, .blk or .cnt file of IDtrace, found " +
                             std::string(file_kind_name(kind)));
   }
 }

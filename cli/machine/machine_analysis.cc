@@ -40,7 +40,7 @@ bool is_of_all(std::string_view tool) {
 Request parse_request(const std::string& tool) {
   if (!is_of_all(tool)) {
     throw UsageError("--tool " + tool +
-                     ": analyses one processor, sharing and races analyse all of " +
+                     ": analyses one processor; sharing and races analyse all of " +
                      "them: use two commands");
   }
   Request request;
@@ -170,7 +170,7 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   }
   for (const std::size_t p : stopped) {
     console.warn("the replay of processor " + std::to_string(p) +
-                 " did not come to its end: see citcat verify");
+                 " did not reach its end: see citcat verify");
   }
   return agree && stopped.empty() ? ExitCode::ok : ExitCode::answer_is_no;
 }

@@ -32,10 +32,10 @@ Json machine_cause_json(const TriedMachineCause& tried) {
   return json;
 }
 
-/// "2 of 3 replays leave the evidence".
+/// "2 of 3 processors diverge from the evidence".
 std::string disagreement(const MachineOutcome& outcome) {
-  std::string text = fmt::format("{} of {} processors leave the evidence", outcome.diverged(),
-                                 outcome.replays.size());
+  std::string text = fmt::format("{} of {} processors diverge from the evidence",
+                                 outcome.diverged(), outcome.replays.size());
   if (!outcome.bus.clean())
     text += fmt::format("; {} contradictions among them", outcome.bus.contradictions);
   return text;
@@ -72,13 +72,14 @@ void print_machine_explanation(const MachineExplanation& explanation, const Cons
   }
   console.print(
       fmt::format("\ncauses that concern several processors: {} tried\n", explanation.tried));
-  if (explanation.causes.empty()) console.print_line("  none of them leaves less wrong");
+  if (explanation.causes.empty()) console.print_line("  none of them leaves fewer contradictions");
   int rank = 0;
   for (const TriedMachineCause& tried : explanation.causes) {
     console.print(fmt::format("{:>3}. {:<20} {}\n{:26}{}\n", ++rank,
                               machine_cause_name(tried.cause.kind), tried.cause.text, "",
-                              tried.repairs ? "everything then agrees, to the end"
-                                            : "fewer things are then wrong, but not none"));
+                              tried.repairs
+                                  ? "everything then agrees, to the end"
+                                  : "fewer contradictions are then left, but still some"));
   }
 }
 

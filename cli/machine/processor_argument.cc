@@ -24,7 +24,7 @@ void ProcessorArgument::take_from(std::string& position) {
   if (!meant->processor) return;
   if (number && *number != *meant->processor) {
     throw UsageError(position + " is a position of processor " + std::to_string(*meant->processor) +
-                     ", and processor " + std::to_string(*number) + " is asked for");
+                     ", but processor " + std::to_string(*number) + " was named before");
   }
   number = meant->processor;
   said_ = position;

@@ -87,7 +87,8 @@ std::optional<Verdict> verify_in_parts(const PlacedRecording& placed, const Memo
   if (compared.size() == parts.size()) whole = join_parts(compared);
   if (!whole) {
     if (parts_log.at(LogLevel::info))
-      parts_log.write("the parts do not agree by themselves: compared as a whole");
+      parts_log.write(
+          "not all parts agree when each is compared alone: the whole run is compared instead");
     return std::nullopt;
   }
   return verdict_of(*whole, placed, captured != nullptr);

@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-constexpr const char* kOrigin = "# Made of the program's definitions of its options.\n";
+constexpr const char* kOrigin = "# Made from the program's definitions of its options.\n";
 
 /// `text` as one word of a shell.
 std::string quoted(std::string_view text, std::string_view inner_quote) {
@@ -158,10 +158,9 @@ std::string zsh_completion(const std::vector<CommandDescription>& commands) {
     script += "    " + sh_quoted(command.name + ":" + zsh_text(command.summary)) + "\n";
   }
   script +=
-      "  )\n  _arguments -C '(- *)'{-h,--help}'[Print what there is]' "
-      "'(- *)--version[Print the version]' \\\n    '1:command:->command' '*::argument:->argument'\n"
-      "  case $state in\n    command) _describe command commands ;;\n    argument)\n"
-      "      case $line[1] in\n";
+      "  )\n  _arguments -C '(- *)'{-h,--help}'[Print help]' '(- *)--version[Print the version]' "
+      "\\\n    '1:command:->command' '*::argument:->argument'\n  case $state in\n    command) "
+      "_describe command commands ;;\n    argument)\n      case $line[1] in\n";
   for (const CommandDescription& command : commands) {
     script += "        " + command.name + ")\n          _arguments";
     for (const OptionDescription& d : command.options)

@@ -46,7 +46,7 @@ std::string upper(std::string text) {
 }
 
 std::string heading(const std::string& page) {
-  return ".\\\" Made of the program's definitions of its options.\n" +
+  return ".\\\" Made from the program's definitions of its options.\n" +
          fmt::format(".TH {} 1 \"\" \"citcat {}\" \"User Commands\"\n", upper(roff(page)),
                      CITCAT_VERSION);
 }

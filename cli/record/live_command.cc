@@ -122,7 +122,7 @@ class LiveMachine {
     // virtio_net_post_load_device() in QEMU's hw/net/virtio-net.c.
     tell(
         fmt::format("network card {}: guest_announce=off is added, since the card would announce "
-                    "itself wherever a run is taken up",
+                    "itself wherever a run is resumed",
                     kind));
     value.set("guest_announce", "off");
     return value.text();

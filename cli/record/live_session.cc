@@ -153,7 +153,7 @@ void check_session(const LiveSession& session, const std::string& program) {
   for (const LiveSession::Image& image : session.images) {
     std::error_code error;
     if (!fs::exists(image.path, error))
-      throw IoError(image.path + ": is gone; the session began with it");
+      throw IoError(image.path + ": does not exist any more; the session began with it");
     if (hashed(image.path).xxh3 != image.xxh3)
       throw IoError(image.path +
                     ": was changed since the session began with it; its run cannot be repeated");

@@ -55,7 +55,7 @@ bool OutputLock::take(const std::string& output) {
                                  (!S_ISREG(status.st_mode) || !is_ours(lock_.value()));
   if (foreign)
     throw IoError(path_ +
-                  ": expected a lock of citcat's, found somebody else's file; choose "
+                  ": expected a lock file of citcat, found the file of another program; choose "
                   "another name for the recording");
   if (lock_.value() < 0) throw IoError(system_message(path_));
   if (flock(lock_.value(), LOCK_EX | LOCK_NB) != 0)

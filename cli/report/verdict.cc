@@ -46,7 +46,7 @@ void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
                     [](const PlacedEvent& e) { return e.placement == Placement::ambiguous; });
   if (report.divergence && ambiguous != 0) {
     report.divergence->causes.push_back(
-        fmt::format("{} interrupts may be at other places than those taken", ambiguous));
+        fmt::format("{} interrupts may belong at other places than those taken", ambiguous));
   }
   if (!report.divergence || !placed.search || !placed.search->divergence) return;
   const Divergence& d = *placed.search->divergence;

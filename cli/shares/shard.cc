@@ -104,8 +104,8 @@ ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Sha
   }
   if (end <= whole.from) {
     throw UsageError(file.container().path() +
-                     ": how long the run is must be known to share it out (citcat checkpoint "
-                     "finds out)");
+                     ": the length of the run must be known before it can be divided into shares "
+                     "(citcat checkpoint finds it)");
   }
   const std::uint64_t share = (end - whole.from) / shard.count;
   ReplayRange range;

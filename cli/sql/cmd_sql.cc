@@ -223,7 +223,7 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
   bool contradicts = !shared.stopped().empty();
   for (const std::size_t p : shared.stopped()) {
     console.warn(
-        fmt::format("the replay of processor {} did not come to its end: see citcat verify", p));
+        fmt::format("the replay of processor {} did not reach its end: see citcat verify", p));
   }
   for (const sql::RowSource* source : sources) contradicts |= warn_of(*source, console);
   return contradicts ? ExitCode::answer_is_no : ExitCode::ok;

@@ -49,7 +49,7 @@ Json causes_answer(const std::optional<Explanation>& explanation) {
 
 Json divergence_item(const std::string& recording, const std::string& text,
                      const std::string& cause) {
-  std::string whole = "the replay leaves its evidence: " + text;
+  std::string whole = "the replay diverges from its evidence: " + text;
   if (!cause.empty()) whole += "; perhaps: " + cause;
   return {{"text", whole},
           {"moment", "divergence"},

@@ -23,7 +23,7 @@ Json contradiction_verdict(const CrossCheckResult& bus) {
   if (first.t.index != kNoTransaction) text += fmt::format(", transaction {}", first.t.index);
   text += ")";
   if (bus.contradictions > 1) {
-    text += fmt::format(", and {} contradictions more", bus.contradictions - 1);
+    text += fmt::format(", and {} more contradictions", bus.contradictions - 1);
   }
   Json json = {{"state", "diverged"}, {"text", text}, {"run", first.processor + 1}};
   if (first.t.has(kPositionKnown)) {
@@ -77,7 +77,7 @@ Json MachineCheck::verdict(const std::vector<Json>& each) const {
   if (const auto left = find("diverged"); left != each.end()) {
     const auto number = left - each.begin();
     Json json = {{"state", "diverged"},
-                 {"text", fmt::format("processor {} leaves its evidence", number)},
+                 {"text", fmt::format("processor {} diverges from its evidence", number)},
                  {"run", number + 1}};
     if (left->contains("moment")) json["moment"] = (*left)["moment"];
     return json;

@@ -50,7 +50,7 @@ def main():
             expect(not in_time or "agrees to the end" in causes[0], f"the likeliest cause repairs the run, found {said}")
             page.click("#overview-content .unusual a")
             moment(page)
-            expect("here the replay leaves its evidence" in page.evaluate("document.getElementById('code').innerText"),
+            expect("here the replay diverges from its evidence" in page.evaluate("document.getElementById('code').innerText"),
                    "the code says where")
             expect(page.look() == [], f"nothing on the console, found {page.problems}")
         file = os.path.join(folder, "page.html")

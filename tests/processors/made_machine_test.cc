@@ -323,7 +323,7 @@ TEST_F(MadeMachines, OnlyAProcessorIsStartedOrMakesALineItsOwn) {
         const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
         EXPECT_EQ(result.exit_code, 3) << int{agent} << " " << int{type} << result.err;
         EXPECT_THAT(result.err, HasSubstr("agent: " + std::to_string(agent) +
-                                          " is no processor, and can only write up to 8 bytes"));
+                                          " is not a processor, and can only write up to 8 bytes"));
       }
     }
   }
@@ -485,7 +485,7 @@ TEST_F(MadeMachines, OnlyOneThatWaitsIsStarted) {
   };
   MadeMachine lost = made;
   lost.records.erase(lost.records.begin() + (init - made.records.begin()));
-  refused(lost, "processor 1 runs, and only one that waits is started by a SIPI");
+  refused(lost, "processor 1 is running, and a SIPI starts only a processor that waits");
   MadeMachine early = made;
   constexpr std::uint8_t kFetches = 1, kOfDump = 16;
   const auto runs =
@@ -549,7 +549,7 @@ TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {
   EXPECT_THAT(info.err, HasSubstr("say which one with --format machine-smp:P"));
   const Json one = Json::parse(good({"info", "bus.bin", "--format", "machine-smp:1", "--json"}));
   EXPECT_GT(one.at("transactions"), 0);
-  EXPECT_THAT(run({"dump", "bus.bin"}).err, HasSubstr("of dump, --processor P"));
+  EXPECT_THAT(run({"dump", "bus.bin"}).err, HasSubstr("with dump, --processor P"));
   EXPECT_EQ(run({"dump", "bus.bin", "--processor", "14"}).exit_code, 2);
   const ProcessResult mixed = run({"info", "bus.bin", "--format", "machine"});
   EXPECT_EQ(mixed.exit_code, 3);
@@ -559,7 +559,7 @@ TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {
 TEST_F(MadeMachines, InternalValuesAreOfAProcessorEach) {
   store(made_machine({2, 3}));
   EXPECT_THAT(run({"import", "bus.bin", "--internal", "side.0.csv", "-o", "t.citcat"}).err,
-              HasSubstr("each has its own: --internal P=FILE"));
+              HasSubstr("each has a file of its own: --internal P=FILE"));
   EXPECT_THAT(run({"import", "bus.bin", "--internal", "0=side.0.csv", "--internal", "0=side.1.csv",
                    "-o", "t.citcat"})
                   .err,

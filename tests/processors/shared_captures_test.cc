@@ -344,7 +344,7 @@ TEST_F(CutCaptures, ALineOfWhichHalfIsMissingIsRefused) {
       (void)imported(spin, less);
       ADD_FAILURE() << "record " << i;
     } catch (const FormatError& e) {
-      EXPECT_NE(std::string(e.what()).find("the other half is missing"), std::string::npos)
+      EXPECT_NE(std::string(e.what()).find("whose other half is missing"), std::string::npos)
           << e.what();
     }
   }

@@ -255,7 +255,7 @@ TEST_F(Endings, AResetThatSaysSomethingElseIsRefused) {
              "0,0,0,RESET,0,1,-,0,03\n");
   const ProcessResult refused = run({"import", "bad.csv", "-o", "bad.citcat"});
   EXPECT_NE(refused.exit_code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("1 or 2 where counting goes on"));
+  EXPECT_THAT(refused.err, HasSubstr("1 or 2 if counting goes on"));
 }
 
 /// Instructions that need nothing of the bus complete behind its last transaction.

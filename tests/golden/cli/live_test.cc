@@ -94,7 +94,7 @@ TEST_F(LiveTest, IsRepeatedByTheEmulatorAndTheImagesThatItBeganWith) {
   EXPECT_EQ(changed.exit_code, 4);
   EXPECT_THAT(changed.err, HasSubstr("disk.img: was changed"));
   std::filesystem::remove(file("disk.img"));
-  EXPECT_THAT(repeated().err, HasSubstr("disk.img: is gone"));
+  EXPECT_THAT(repeated().err, HasSubstr("disk.img: does not exist any more"));
   write_file(file("disk.img"), "a disk");
   write_file(file("version"), "10.1.0");
   const ProcessResult other = repeated();

@@ -229,7 +229,7 @@ TEST_F(Sample, CapturesAreReadByTime) {
   EXPECT_THAT(behind.err, HasSubstr("expected a time within the capture"));
   const ProcessResult refused = run({"dump", "area5150.citcat", "--from", "1.5ms"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("a time is of a capture of pins"));
+  EXPECT_THAT(refused.err, HasSubstr("a time needs a capture of pins"));
 }
 
 TEST_F(Sample, ARecordingKnowsTheClockOfItsCapture) {

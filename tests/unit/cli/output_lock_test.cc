@@ -65,7 +65,7 @@ TEST_F(OutputLockTest, WhatAKilledRecordingHasLeftIsTaken) {
 
 TEST_F(OutputLockTest, AFileOfSomebodyElseStaysAsItIs) {
   store("x.lock", "precious\n");
-  EXPECT_THAT(refusal("x"), HasSubstr("x.lock: expected a lock of citcat's"));
+  EXPECT_THAT(refusal("x"), HasSubstr("x.lock: expected a lock file of citcat"));
   EXPECT_EQ(load("x.lock"), "precious\n");
   std::filesystem::create_directory(path("y.lock"));
   EXPECT_THAT(refusal("y"), HasSubstr("y.lock: "));

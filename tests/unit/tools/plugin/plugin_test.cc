@@ -150,7 +150,7 @@ TEST_F(Plugins, AreNotLoadedBecauseAShareNamesThem) {
                 "; $CITCAT merge alone*",
                 folder_->path());
   EXPECT_EQ(r.exit_code, kUsage);
-  EXPECT_THAT(r.err, HasSubstr("--plugins lets it be loaded"));
+  EXPECT_THAT(r.err, HasSubstr("--plugins loads it"));
 }
 
 TEST_F(Plugins, OfAnotherVersionAreRefusedByName) {
