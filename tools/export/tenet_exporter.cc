@@ -39,6 +39,43 @@ Registers registers_of(const Engine& engine, std::size_t count) {
   return r;
 }
 
+std::uint64_t msr_of(const Machine& machine, std::uint32_t index) {
+  for (const Msr& msr : machine.save().msrs) {
+    if (msr.index == index) return msr.value;
+  }
+  return 0;
+}
+
+/// SYSENTER, SYSCALL and their returns are told before they change registers: `r` gets what they
+/// leave (Intel SDM vol. 2).
+void complete_system_call(Registers& r, const StaticInstruction& code, const Machine& machine) {
+  constexpr std::size_t kRcx = 1, kRdx = 2, kRsp = 4, kR11 = 11;
+  constexpr std::uint32_t kSysenterEsp = 0x175, kSysenterEip = 0x176, kLongTarget = 0xc0000082,
+                          kCompatibilityTarget = 0xc0000083, kResumeFlag = 1u << 16;
+  const DecodedInstruction& info = code.info;
+  const std::uint64_t mask = (info.rex & kRexW) != 0 ? ~std::uint64_t{0} : 0xffffffff;
+  switch (info.kind) {
+    case InstructionClass::sysenter:
+      r.general[kRsp] = msr_of(machine, kSysenterEsp);
+      r.ip = LinearAddr{msr_of(machine, kSysenterEip)};
+      break;
+    case InstructionClass::sysexit:
+      r.general[kRsp] = r.general[kRcx] & mask;
+      r.ip = LinearAddr{r.general[kRdx] & mask};
+      break;
+    case InstructionClass::syscall:
+      r.general[kRcx] = code.offset + info.length;
+      r.general[kR11] = machine.engine().eflags() & ~kResumeFlag;
+      r.ip = LinearAddr{msr_of(machine, info.bits64 ? kLongTarget : kCompatibilityTarget)};
+      break;
+    case InstructionClass::sysret:
+      r.ip = LinearAddr{r.general[kRcx] & mask};
+      break;
+    default:
+      break;
+  }
+}
+
 /// ",mr=ADDRESS:BYTES" of each access; `memory` has the bytes of those that are larger than values.
 std::string accesses_text(std::span<const Reference> references, const Memory& memory) {
   std::string text;
@@ -70,56 +107,39 @@ class TenetTool final : public StepTool {
 
  private:
   bool has_facts() const override { return true; }
-  /// Registers, then the text of the accesses. It is told one instruction at a time, the machine
-  /// right after it.
+  /// Registers, then the text of the accesses. It is told one instruction at a time, nearly always
+  /// with the machine right after it.
   std::string facts(const Execution& execution, const Context& context) const override {
-    return text_of(context) + accesses_text(execution.references(), context.machine().memory());
+    Registers now = registers_of(context.machine().engine(), count_);
+    complete_system_call(now, execution.block().back(), context.machine());
+    return text_of(now) + accesses_text(execution.references(), context.machine().memory());
   }
   std::string facts(const MachineEvent& event, const Context& context) const override {
-    const bool changes = event.kind == MachineEvent::Kind::delivered || ends_call(event);
-    return changes ? text_of(context) : std::string();
+    if (event.kind != MachineEvent::Kind::delivered) return {};
+    return text_of(registers_of(context.machine().engine(), count_));
   }
-  std::string text_of(const Context& context) const {
-    const Registers now = registers_of(context.machine().engine(), count_);
-    return {reinterpret_cast<const char*>(&now), sizeof now};
+  static std::string text_of(const Registers& registers) {
+    return {reinterpret_cast<const char*>(&registers), sizeof registers};
   }
   static Registers registers_in(std::string_view facts) {
     Registers r;
     std::memcpy(&r, facts.data(), sizeof r);
     return r;
   }
-  static bool ends_call(const MachineEvent& event) {
-    return event.kind == MachineEvent::Kind::fast_call ||
-           event.kind == MachineEvent::Kind::fast_return;
-  }
   void step(const Step& step) override {
-    write_held();
     const Registers behind = registers_in(step.facts);
     // Where the run begins, and where a stretch is left out.
     if (step.code->linear != ip_) line(step.code->linear, {}, {});
     // The engine may still be at a REP whose last iteration it has made; of the last step of all
     // nobody else knows.
-    const LinearAddr next = step.is_last ? behind.ip : step.next;
-    const std::string_view accesses = step.facts.substr(sizeof behind);
-    if (is_fast_call(step.code->instruction->info.kind))
-      held_ = Held{next, behind, std::string(accesses)};
-    else
-      line(next, behind, accesses);
-  }
-  static bool is_fast_call(InstructionClass kind) {
-    return kind == InstructionClass::sysenter || kind == InstructionClass::sysexit ||
-           kind == InstructionClass::syscall || kind == InstructionClass::sysret;
-  }
-  void write_held() {
-    if (held_) line(held_->ip, held_->registers, held_->accesses);
-    held_.reset();
+    line(step.is_last ? behind.ip : step.next, behind, step.facts.substr(sizeof behind));
   }
   void happened(const StepEvent& event, const std::string& facts) override {
-    if (held_ && ends_call(event.event)) held_->registers = registers_in(facts);
-    write_held();
     if (event.event.kind != MachineEvent::Kind::delivered) return;
-    const Registers after = registers_in(facts);
-    line(after.ip, after, {});
+    // The line of an INT itself ends at the handler.
+    if (event.event.delivery.kind == DeliveredEvent::Kind::software) return;
+    const Registers before = registers_in(facts);
+    line(before.ip, before, {});
   }
   /// Registers that have changed, the instruction pointer, accesses.
   void line(LinearAddr ip, const std::optional<Registers>& registers, std::string_view accesses) {
@@ -135,22 +155,11 @@ class TenetTool final : public StepTool {
     file().write(text_);
     ip_ = ip;
   }
-  void end() override {
-    write_held();
-    file().finish();
-  }
-
-  /// The line of SYSENTER and its like: what they do to registers is told with their event.
-  struct Held {
-    LinearAddr ip;
-    Registers registers;
-    std::string accesses;
-  };
+  void end() override { file().finish(); }
 
   bool wide_;
   std::size_t count_;  ///< of registers
   std::optional<Registers> written_;
-  std::optional<Held> held_;
   std::optional<LinearAddr> ip_;  ///< that the last line ends with
   std::string text_;
 };
