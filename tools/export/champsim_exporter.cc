@@ -107,6 +107,10 @@ class ChampsimTool final : public StepTool {
       case InstructionClass::far_return:
       case InstructionClass::iret:
       case InstructionClass::int_n:
+      case InstructionClass::int3:
+      case InstructionClass::into:
+      case InstructionClass::icebp:
+      case InstructionClass::rsm:
       case InstructionClass::sysenter:
       case InstructionClass::sysexit:
       case InstructionClass::syscall:
@@ -121,12 +125,13 @@ class ChampsimTool final : public StepTool {
   void add_branch(const DecodedInstruction& info, Slots<std::uint8_t, kSources>& sources,
                   Slots<std::uint8_t, kDestinations>& destinations) {
     std::uint64_t& none = registers_left_out_;
-    const bool calls = info.kind == InstructionClass::call ||
-                       info.kind == InstructionClass::far_call ||
-                       info.kind == InstructionClass::int_n;
+    const bool calls =
+        info.kind == InstructionClass::call || info.kind == InstructionClass::far_call ||
+        info.kind == InstructionClass::int_n || info.kind == InstructionClass::int3 ||
+        info.kind == InstructionClass::into || info.kind == InstructionClass::icebp;
     const bool returns = info.kind == InstructionClass::ret ||
                          info.kind == InstructionClass::far_return ||
-                         info.kind == InstructionClass::iret;
+                         info.kind == InstructionClass::iret || info.kind == InstructionClass::rsm;
     const bool conditional =
         info.kind == InstructionClass::jcc || info.kind == InstructionClass::loop;
     destinations.add(kInstructionPointer, none);
@@ -154,8 +159,9 @@ class ChampsimTool final : public StepTool {
     Record record;
     record.head = head_of(step);
     const InstructionClass kind = step.code->instruction->info.kind;
-    const bool always = kind == InstructionClass::jump || kind == InstructionClass::call;
-    // A jump to the instruction behind it is taken, too.
+    const bool always = kind != InstructionClass::jcc && kind != InstructionClass::loop &&
+                        kind != InstructionClass::into;
+    // What always goes somewhere is taken, also to the instruction behind it.
     const bool taken = record.head.is_branch != 0 &&
                        (step.next != step.code->behind || (step.completes && always));
     record.head.branch_taken = taken ? 1 : 0;

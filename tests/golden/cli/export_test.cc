@@ -209,6 +209,18 @@ TEST_F(Export, ChampsimTakesAJumpToWhatIsBehindItAsTaken) {
   EXPECT_EQ(record[9], 1);
 }
 
+/// The second processor of the sample enters protected mode by such a jump.
+TEST_F(Export, ChampsimTakesAFarJumpToWhatIsBehindItAsTaken) {
+  const std::string folder = CITCAT_SOURCE_DIR "/samples/two-processors/queue.";
+  good({"import", folder + "bin.zst", "--internal", "0=" + folder + "side.0.csv", "--internal",
+        "1=" + folder + "side.1.csv", "-o", "queue.citcat"});
+  const std::string record =
+      good({"cat", "queue.citcat@1", "--format", "champsim", "--from", "8", "--to", "9"});
+  ASSERT_EQ(record.size(), 64u);
+  EXPECT_EQ(record[8], 1);
+  EXPECT_EQ(record[9], 1) << "jmp 8:8023h at 801Bh, of 8 bytes";
+}
+
 // ---- drmemtrace --------------------------------------------------------------------------------
 
 /// The instructions of a trace, one by one those of KT. `interrupted`: targets that are not where
