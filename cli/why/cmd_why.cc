@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -142,6 +143,10 @@ void name_writers(const std::string& recording, Slice& slice) {
   }
   if (inputs.empty()) return;
   const std::vector<RecordingFile> files = open_processors(*machine);
+  slice.writers_unknown = std::any_of(files.begin(), files.end(), [](const RecordingFile& file) {
+    return file.meta().evidence != EvidenceMode::full;
+  });
+  if (slice.writers_unknown) return;
   SharedBus bus = shared_bus_of(*machine, files);
   const auto writers = find_foreign_writes(bus, static_cast<std::uint8_t>(*name.number), bytes);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

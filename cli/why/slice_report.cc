@@ -219,6 +219,11 @@ std::vector<std::string> SliceReport::remarks() const {
                     slice_.exceptions_given,
                     slice_.exceptions_given == 1 ? "exception was" : "exceptions were"));
   }
+  if (slice_.writers_unknown) {
+    all.emplace_back(
+        "which processor wrote what came from outside is not known: the archive holds digests in "
+        "place of the evidence");
+  }
   all.emplace_back("page tables, and descriptors of protected mode, are taken as given");
   return all;
 }

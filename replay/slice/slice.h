@@ -102,6 +102,8 @@ struct Slice {
   std::vector<SliceMemory> open_memory;
   std::uint64_t stack_pointer_given = 0;  ///< how often it was an address and not followed
   std::uint64_t exceptions_given = 0;     ///< that they were raised was not followed
+  /// Whoever explains a processor of several may have no evidence to see which one wrote an input.
+  bool writers_unknown = false;
 };
 
 }  // namespace citcat

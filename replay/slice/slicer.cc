@@ -125,6 +125,10 @@ Slice Slicer::slice(const SliceQuery& query) {
   }
   name_clocks(slice);
   connect(query, slice);
+  // Digests in place of the evidence do not keep what the transactions were numbered by.
+  if (file_.meta().evidence != EvidenceMode::full) {
+    for (SliceInput& input : slice.inputs) input.transaction.reset();
+  }
   return slice;
 }
 

@@ -64,5 +64,23 @@ TEST_F(Slim, KeepsResultsThatWereTakenOverFromTheBus) {
   EXPECT_THAT(strict.err, HasSubstr("adopted from the bus"));
 }
 
+/// The order among processors is gone, and with it who wrote what another one reads.
+TEST_F(Slim, OfSeveralProcessorsIsAskedForTheSourceOfAValue) {
+  const std::string folder = CITCAT_SOURCE_DIR "/samples/two-processors/queue.";
+  good({"import", folder + "bin.zst", "--internal", "0=" + folder + "side.0.csv", "--internal",
+        "1=" + folder + "side.1.csv", "-o", "r.citcat"});
+  good({"slim", "r.citcat", "-o", "s.citcat"});
+  const auto steps = [&](const std::string& recording) {
+    return nlohmann::json::parse(
+        good({"why", recording, "--at", "1:78", "--physical", "--memory", "100b80:4", "--json"}));
+  };
+  const auto slim = steps("s.citcat"), whole = steps("r.citcat");
+  EXPECT_EQ(slim.at("steps"), whole.at("steps"));
+  EXPECT_EQ(whole.at("inputs").at(0).at("kind"), "processor");
+  EXPECT_EQ(slim.at("inputs").at(0).at("kind"), "dma");
+  EXPECT_TRUE(slim.at("inputs").at(0).at("transaction").is_null());
+  EXPECT_THAT(slim.at("remarks").dump(), HasSubstr("which processor wrote"));
+}
+
 }  // namespace
 }  // namespace citcat::testing
