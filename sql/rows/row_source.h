@@ -97,6 +97,9 @@ class RowSource {
   /// To look at registers and memory of any moment.
   ReplayTimeline& timeline();
 
+  /// Who went along the timeline met it.
+  void note_divergence(const Divergence& divergence) { contradiction_ = {divergence, {}}; }
+
   /// What the evidence has against the rows that were given; nullopt: nothing.
   const std::optional<Contradiction>& contradiction() const { return contradiction_; }
 

@@ -25,15 +25,11 @@ std::optional<std::uint64_t> argument_of(const Constraints& constraints, int col
   return static_cast<std::uint64_t>(range.first);
 }
 
-/// Goes there. False where the run does not go so far. Throws Error where the replay is not the
-/// recorded run up to there.
+/// Goes there. False where the run does not go so far, or is not the recorded one up to there.
 bool go_to(RowSource& source, std::uint64_t position) {
   ReplayTimeline& timeline = source.timeline();
   const ReplayReport report = timeline.seek({position, 0});
-  if (report.divergence) {
-    throw Error(source.path() + ": diverged before or at " + place_text(*report.divergence) + ": " +
-                report.divergence->reason);
-  }
+  if (report.divergence) source.note_divergence(*report.divergence);
   return timeline.position() == Position{position, 0};
 }
 

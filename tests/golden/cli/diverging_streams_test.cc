@@ -74,5 +74,19 @@ TEST_F(DivergingStreams, InOtherFormatsEndThereTooAndDoNotBeginAnew) {
   }
 }
 
+TEST_F(DivergingStreams, HaveNoRegistersAndNoMemoryBeyondIt) {
+  const std::string beyond = std::to_string(end_ + 50);
+  const ProcessResult registers = run(
+      {"sql", "wrong.citcat", "--json",
+       "select position from registers where name = 'eip' and position in (10, " + beyond + ")"});
+  EXPECT_EQ(registers.exit_code, 1);
+  EXPECT_THAT(registers.err, HasSubstr("diverged"));
+  EXPECT_EQ(nlohmann::json::parse(registers.out), nlohmann::json::parse(R"([{"position": 10}])"));
+  const ProcessResult memory =
+      run({"sql", "wrong.citcat", "--json", "select value from memory(" + beyond + ", 0, 1)"});
+  EXPECT_EQ(memory.exit_code, 1);
+  EXPECT_EQ(memory.out, "[]\n");
+}
+
 }  // namespace
 }  // namespace citcat::testing
