@@ -338,7 +338,13 @@ ExitCode nothing_recorded(const RecordArguments& arguments, const MonitorReceive
   if (!captured.how.empty())
     throw IoError(fmt::format("{} {}", arguments.command[0], captured.how));
   if (receiver.failed()) return ExitCode::system;
-  console.warn("nothing was recorded: the start trigger '" + arguments.start + "' never came");
+  const bool may_move =
+      arguments.start.starts_with("address:") &&
+      option_value(arguments.command, "append").value_or("nokaslr").find("nokaslr") ==
+          std::string::npos;
+  console.warn(
+      fmt::format("nothing was recorded: the start trigger '{}' never came{}", arguments.start,
+                  may_move ? "; Linux places itself at random without nokaslr in -append" : ""));
   return ExitCode::answer_is_no;
 }
 

@@ -148,6 +148,20 @@ TEST_F(RecordTest, NeedsNoRoomForTemporaryFiles) {
   EXPECT_EQ(names(), "x.bin x.side.csv ") << result.err;
 }
 
+TEST_F(RecordTest, SaysWhyAnAddressOfAKernelMayNeverBeReached) {
+  write_file(file("silent"), "#!/bin/sh\n");
+  std::filesystem::permissions(file("silent"), std::filesystem::perms::owner_all);
+  write_file(file("vmlinuz"), "x");
+  for (const std::string append : {"quiet", "quiet nokaslr"}) {
+    const ProcessResult result =
+        run({"record", "--monitor", "monitor.so", "--start", "address:c1000000", "-o", "x.bin",
+             "--", "./silent", "-kernel", "vmlinuz", "-append", append});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("never came"));
+    EXPECT_EQ(result.err.find("without nokaslr") != std::string::npos, append == "quiet");
+  }
+}
+
 TEST_F(RecordTest, KeepsOnlyTheLastPartOfALiveSessionInASizeThatMakesSense) {
   const struct {
     std::vector<std::string> words;
