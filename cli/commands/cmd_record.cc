@@ -338,10 +338,9 @@ ExitCode nothing_recorded(const RecordArguments& arguments, const MonitorReceive
   if (!captured.how.empty())
     throw IoError(fmt::format("{} {}", arguments.command[0], captured.how));
   if (receiver.failed()) return ExitCode::system;
+  const std::string words = option_value(arguments.command, "append").value_or("nokaslr");
   const bool may_move =
-      arguments.start.starts_with("address:") &&
-      option_value(arguments.command, "append").value_or("nokaslr").find("nokaslr") ==
-          std::string::npos;
+      arguments.start.starts_with("address:") && words.find("nokaslr") == words.npos;
   console.warn(
       fmt::format("nothing was recorded: the start trigger '{}' never came{}", arguments.start,
                   may_move ? "; Linux places itself at random without nokaslr in -append" : ""));
