@@ -20,15 +20,16 @@ using Json = nlohmann::json;
 using citcat::testing::ProcessResult;
 using citcat::testing::run_citcat;
 
-constexpr std::uint8_t kInvalidation = 12;
+constexpr std::uint8_t kInvalidationRecord = 12;
 constexpr const char* kReason = "the bus does not show that it made the line its own";
 
 class PageVerdict : public ::testing::Test {
  protected:
   void SetUp() override {
     std::vector<MonitorRecord> records = sample_records();
-    const auto last = std::find_if(records.rbegin(), records.rend(),
-                                   [](const MonitorRecord& r) { return r.type == kInvalidation; });
+    const auto last = std::find_if(records.rbegin(), records.rend(), [](const MonitorRecord& r) {
+      return r.type == kInvalidationRecord;
+    });
     ASSERT_NE(last, records.rend());
     records.erase(std::next(last).base());
     std::string bytes(records.size() * sizeof(MonitorRecord), '\0');
