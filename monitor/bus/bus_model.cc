@@ -93,10 +93,25 @@ void BusModel::fill(Cache& cache, RecordType type, std::uint64_t number, unsigne
   if (shared && shows_sharing()) flags |= kSharedFill;
   set.line[way] = number;
   set.ways[way] = {false, shared};
-  set.order.use(way);
+  set.use(way);
   const PhysicalAddress base = number * line_bytes();
   for (unsigned part = 0; part < line_bytes() / 16; ++part)
     sink_.line_part(type, base + 16 * part, {memory_.shadow(base + 16 * part), 16}, flags, part);
+}
+
+void BusModel::fill_with_code(std::uint64_t number) {
+  memory_.note_use(number << kLongShift, GuestMemory::kCode);
+  take_from_data(number);
+  fill(code_, RecordType::code_read, number, 0);
+}
+
+/// A line that the data cache holds modified is written back before code is fetched from it.
+void BusModel::take_from_data(std::uint64_t number) {
+  CacheSet& owners = set_in(data_, number);
+  const unsigned owner = owners.find(number);
+  if (owner == kWays || !owners.ways[owner].dirty) return;
+  write_back(number, kSnoopWriteBack);
+  owners.ways[owner].dirty = false;
 }
 
 void BusModel::drop(Cache& cache, std::uint64_t number) {
@@ -113,7 +128,8 @@ void BusModel::drop(Cache& cache, std::uint64_t number) {
 bool BusModel::changed_outside(std::uint64_t number, PhysicalAddress address,
                                std::span<const std::uint8_t> bytes) {
   const PhysicalAddress base = number * line_bytes();
-  if (is_known_but_for(line_at(base), address - base, static_cast<std::uint32_t>(bytes.size())))
+  if (is_known_but_for(line_at(base), address - base, static_cast<std::uint32_t>(bytes.size()),
+                       has_code_cache()))
     return false;
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
     const PhysicalAddress at = base + k;
@@ -154,13 +170,14 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
     const PhysicalAddress to = std::min(address + bytes.size(), base + line_bytes());
     const auto part = bytes.subspan(from - address, to - from);
     if (is_plain_hit(cache, line_at(base), from, part)) continue;
+    if (code) memory_.note_use(base, GuestMemory::kCode);
     const bool same = are_equal(part.data(), memory_.shadow(from), part.size()) &&
                       !changed_outside(number, from, part);
     CacheSet& set = set_in(cache, number);
     const unsigned way = set.find(number);
     if (way < kWays && same) {
       if (locked_ && !code) make_own(number, way);
-      set.order.use(way);
+      set.use(way);
       continue;
     }
     if (!same) {
@@ -179,15 +196,7 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
       say_left(from, part);
       std::copy(part.begin(), part.end(), memory_.shadow(from));
     }
-    if (code && has_code_cache()) {
-      // A line that the data cache holds modified is written back before code is fetched from it.
-      CacheSet& owners = set_in(data_, number);
-      const unsigned owner = owners.find(number);
-      if (owner < kWays && owners.ways[owner].dirty) {
-        write_back(number, kSnoopWriteBack);
-        owners.ways[owner].dirty = false;
-      }
-    }
+    if (code && has_code_cache()) take_from_data(number);
     if (cache_disabled_) {
       (void)ask_others(number, locked_);
       sink_.single(type, from, part, with_lock(0));
@@ -236,7 +245,7 @@ void BusModel::write_allocate(PhysicalAddress address, std::span<const std::uint
     way = set.find(number);
   } else {
     make_own(number, way);
-    set.order.use(way);
+    set.use(way);
   }
   set.ways[way].dirty = true;
   std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
@@ -244,6 +253,7 @@ void BusModel::write_allocate(PhysicalAddress address, std::span<const std::uint
 
 void BusModel::write(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (memory_.is_ram(address, size)) memory_.note_store(memory_.live(address));
   if (fetched_dword_ - address < size || address - fetched_dword_ < 4) fetched_dword_ = kNoLine;
   if (cacheable(address, size) && writes_back()) {
     while (!bytes.empty()) {

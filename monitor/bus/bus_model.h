@@ -23,6 +23,7 @@
 
 #include "monitor/bus/cache_set.h"
 #include "monitor/bus/guest_memory.h"
+#include "monitor/bus/known_line.h"
 #include "monitor/bus/record_sink.h"
 #include "monitor/bus/short_bytes.h"
 
@@ -99,8 +100,8 @@ class BusModel {
     if (!caches(page) || !in_one_line(address, size) || disturbs_fetch(number)) return false;
     CacheSet& set = set_in(data_, number);
     const unsigned way = set.find(number);
-    if (way == kWays || !is_known(line_in(page, address))) return false;
-    set.order.use(way);
+    if (way == kWays || !is_known(line_in(page, address), has_code_cache())) return false;
+    set.use(way);
     return true;
   }
   bool write_unseen(const PageInRam& page, PhysicalAddress address,
@@ -113,11 +114,13 @@ class BusModel {
     const unsigned way = set.find(number);
     if (way == kWays || set_in(code_, number).find(number) < kWays || number == fetched_line_ ||
         fetched_dword_ >> line_shift_ == number ||
-        !is_known_but_for(line_in(page, address), address & (line_bytes() - 1), size))
+        !is_known_but_for(line_in(page, address), address & (line_bytes() - 1), size,
+                          has_code_cache()))
       return false;
-    set.order.use(way);
+    set.use(way);
     set.ways[way].dirty = true;
     std::memcpy(page.shadow + (address & 0xfff), bytes.data(), size);
+    memory_.note_store(page.live);
     return true;
   }
   bool fetch_unseen(const PageInRam& page, PhysicalAddress address,
@@ -127,6 +130,59 @@ class BusModel {
         !is_plain_hit(cache_for(true), line_in(page, address), address, bytes))
       return false;
     fetched_line_ = address >> line_shift_;
+    return true;
+  }
+  /// Whether code has a cache of its own, so that accesses to data that are not seen may be made
+  /// before fetches from other pages of RAM.
+  bool has_code_cache() const { return model_ == CacheModel::pentium; }
+  // Of such accesses to a page that may be cached, which lie in one line.
+  bool read_apart(const PageInRam& page, PhysicalAddress address) {
+    return is_known(long_line(page.live, page.shadow, address), true) &&
+           use_long(address >> kLongShift);
+  }
+  /// RAM has the operand already, and the page has neither code nor tables.
+  bool write_apart(const PageInRam& page, PhysicalAddress address, std::uint32_t size) {
+    const std::uint64_t at = address & 0xfff;
+    if (!is_known_but_for(long_line(page.live, page.shadow, address), address % kLongLine, size,
+                          true) ||
+        !use_long(address >> kLongShift))
+      return false;
+    CacheSet& set = data_[(address >> kLongShift) % kLongSets];
+    set.ways[set.latest].dirty = true;
+    copy_operand(page.shadow + at, page.live + at, size);
+    return true;
+  }
+  /// The same where no cache has the line: brings it in. False, with nothing done, if there is more
+  /// to it.
+  bool fill_apart(const PageInRam& page, bool store, PhysicalAddress address, std::uint32_t size) {
+    const std::uint64_t number = address >> kLongShift, at = address & 0xfff;
+    if (!is_known_but_for(long_line(page.live, page.shadow, address), address % kLongLine,
+                          store ? size : 0, true) ||
+        data_[number % kLongSets].find(number) < kWays)
+      return false;
+    fill(data_, RecordType::data_read, number, store ? static_cast<unsigned>(kFillForStore) : 0);
+    if (!store) return true;
+    CacheSet& set = data_[number % kLongSets];
+    set.ways[set.latest].dirty = true;
+    copy_operand(page.shadow + at, page.live + at, size);
+    return true;
+  }
+  /// The same of code, which may lie in two lines of the page. `fills`: brings in what the code
+  /// cache does not have. False, with nothing done, where it has not, or there is more to it.
+  bool fetch_apart(const PageInRam& page, PhysicalAddress address,
+                   std::span<const std::uint8_t> bytes, bool fills) {
+    const std::uint64_t first = address >> kLongShift;
+    const std::uint64_t last = (address + bytes.size() - 1) >> kLongShift;
+    if (!page.plain || cache_disabled_ || (!fills && !(has_code(first) && has_code(last))))
+      return false;
+    const Line line = long_line(page.live, page.shadow, address);
+    if (!is_known(line, true) ||
+        (last != first && !is_known({line.live + kLongLine, line.known + kLongLine}, true)) ||
+        !are_equal(bytes.data(), line.known + address % kLongLine, bytes.size()))
+      return false;
+    use_code(first);
+    if (last != first) use_code(last);
+    fetched_line_ = last;
     return true;
   }
   // Without a cache.
@@ -145,6 +201,7 @@ class BusModel {
                      std::span<const std::uint8_t> bytes) {
     sink_.single(RecordType::data_write, address, bytes, 0);
     std::memcpy(page.shadow + (address & 0xfff), bytes.data(), bytes.size());
+    memory_.note_store(page.live);
   }
   /// fetch() of code that nobody else has changed. Returns false, and does nothing, otherwise.
   bool fetch_plainly(const PageInRam& page, PhysicalAddress address,
@@ -153,6 +210,8 @@ class BusModel {
   void read_ram(PhysicalAddress address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
   }
+
+  bool is_disabled() const { return cache_disabled_; }
 
   /// Empties the caches without a word on the bus: the start of a recording.
   void clear();
@@ -170,11 +229,37 @@ class BusModel {
 
   using Cache = std::array<CacheSet, kMaxSets>;
 
+  /// Where code has a cache of its own: uses a line that the data cache has. False if it has not.
+  bool use_long(std::uint64_t number) {
+    CacheSet& set = data_[number % kLongSets];
+    if (set.line[set.latest] == number) return true;
+    const unsigned way = set.find(number);
+    if (way == kWays) return false;
+    set.use(way);
+    return true;
+  }
+
+  /// The same of code.
+  bool has_code(std::uint64_t number) const {
+    const CacheSet& set = code_[number % kLongSets];
+    return set.line[set.latest] == number || set.find(number) < kWays;
+  }
+  /// Uses a line of code that is known, wherever it is.
+  void use_code(std::uint64_t number) {
+    CacheSet& set = code_[number % kLongSets];
+    if (set.line[set.latest] == number) return;
+    const unsigned way = set.find(number);
+    if (way < kWays)
+      set.use(way);
+    else
+      fill_with_code(number);
+  }
+  void fill_with_code(std::uint64_t number);
+
   unsigned line_bytes() const { return 1u << line_shift_; }
   unsigned set_of(std::uint64_t number) const { return static_cast<unsigned>(number) & set_mask_; }
   CacheSet& set_in(Cache& cache, std::uint64_t number) const { return cache[set_of(number)]; }
   bool writes_back() const { return model_ >= CacheModel::write_back; }
-  bool has_code_cache() const { return model_ == CacheModel::pentium; }
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
   bool cacheable(PhysicalAddress address, std::uint32_t size) const {
     if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
@@ -184,11 +269,6 @@ class BusModel {
   bool in_one_line(PhysicalAddress address, std::uint32_t size) const {
     return (address & (line_bytes() - 1)) + size <= line_bytes();
   }
-  /// A line of RAM as it is, and as the processor and its bus have last seen it.
-  struct Line {
-    const std::uint8_t* live;
-    const std::uint8_t* known;
-  };
   Line line_at(PhysicalAddress base) const {
     return {memory_.live(base), std::as_const(memory_).shadow(base)};
   }
@@ -213,40 +293,6 @@ class BusModel {
   void write_allocate(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   bool changed_outside(std::uint64_t number, PhysicalAddress address,
                        std::span<const std::uint8_t> bytes);
-  /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
-  /// it.
-  bool is_known_but_for(Line line, std::uint64_t from, std::uint32_t size) const {
-    const auto [live, known] = line;
-    const std::uint8_t* const below = kBelow.data() + 32 - from;
-    const std::uint8_t* const below_end = below - size;
-    Half different = difference_at(live, known, 0) & (half_at(below) | ~half_at(below_end));
-    if (has_code_cache())
-      different |=
-          difference_at(live, known, 16) & (half_at(below + 16) | ~half_at(below_end + 16));
-    return (different[0] | different[1]) == 0;
-  }
-  bool is_known(Line line) const {
-    const auto [live, known] = line;
-    Half different = difference_at(live, known, 0);
-    if (has_code_cache()) different |= difference_at(live, known, 16);
-    return (different[0] | different[1]) == 0;
-  }
-  /// Half of the longest line, for which the host's processor has registers.
-  using Half = std::uint64_t __attribute__((vector_size(16)));
-  static Half half_at(const std::uint8_t* bytes) {
-    Half half;
-    std::memcpy(&half, bytes, sizeof half);
-    return half;
-  }
-  static Half difference_at(const std::uint8_t* a, const std::uint8_t* b, std::uint32_t at) {
-    return half_at(a + at) ^ half_at(b + at);
-  }
-  /// From kBelow[32 - n] on: ones for the first n bytes of a line, zeros for the rest.
-  static constexpr auto kBelow = [] {
-    std::array<std::uint8_t, 64> bytes{};
-    for (std::size_t n = 0; n < 32; ++n) bytes[n] = 0xff;
-    return bytes;
-  }();
   /// A read within one line that is held, and is as it is known: nothing of it is seen.
   bool is_plain_hit(Cache& cache, Line line, PhysicalAddress address,
                     std::span<const std::uint8_t> bytes) {
@@ -254,12 +300,14 @@ class BusModel {
     CacheSet& set = set_in(cache, number);
     const unsigned way = set.find(number);
     const std::uint64_t at = address & (line_bytes() - 1);
-    if (way == kWays || !is_known(line) || !are_equal(bytes.data(), line.known + at, bytes.size()))
+    if (way == kWays || !is_known(line, has_code_cache()) ||
+        !are_equal(bytes.data(), line.known + at, bytes.size()))
       return false;
     if (locked_) make_own(number, way);
-    set.order.use(way);
+    set.use(way);
     return true;
   }
+  void take_from_data(std::uint64_t number);
   void take_line(std::uint64_t number, Range own);
   void drop(Cache& cache, std::uint64_t number);
   void note(PhysicalAddress address, std::span<const std::uint8_t> bytes);

@@ -56,6 +56,12 @@ struct alignas(64) CacheSet {
   std::array<std::uint64_t, kWays> line{kNoLine, kNoLine, kNoLine, kNoLine};  ///< line numbers
   std::array<Way, kWays> ways;
   WayOrder order;
+  std::uint8_t latest = 0;  ///< the way that was used last
+
+  void use(unsigned way) {
+    order.use(way);
+    latest = static_cast<std::uint8_t>(way);
+  }
 
   /// The number of the way that holds the line, or kWays; no branches, which would mispredict.
   unsigned find(std::uint64_t number) const {

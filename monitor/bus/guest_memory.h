@@ -147,6 +147,20 @@ class GuestMemory {
   /// they are the same.
   Notice as_processor_left(PhysicalAddress address, std::span<std::uint8_t> bytes) const;
   bool has_left() const { return !left_.empty(); }
+
+  // What the processor has used a page for. Known since the last snapshot().
+  enum Use : std::uint8_t { kCode = 1, kTable = 2 };
+  void note_use(PhysicalAddress address, Use use) {
+    if (is_ram(address, 1)) uses_[offset_of(address) / kPageBytes] |= use;
+  }
+  /// Of a byte in RAM, as live() gives it.
+  std::uint8_t uses_of(const std::uint8_t* live) const {
+    return uses_[static_cast<std::size_t>(live - ram_) / kPageBytes];
+  }
+  /// The processor has stored there.
+  void note_store(const std::uint8_t* live) { table_stores_ += (uses_of(live) & kTable) != 0; }
+  /// Stores to pages that hold tables of pages.
+  std::uint32_t table_stores() const { return table_stores_; }
   // RAM for a moment, in which the machine does not run.
   void put(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
     std::memcpy(ram_ + offset_of(address), bytes.data(), bytes.size());
@@ -186,6 +200,8 @@ class GuestMemory {
   std::uint64_t bytes_ = 0, low_bytes_ = 0;
   PhysicalAccess access_ = nullptr;
   bool observes_ = false;
+  std::vector<std::uint8_t> uses_;  ///< of each page of RAM: a bit for each Use
+  std::uint32_t table_stores_ = 0;
   /// By address. Some are no longer true, because somebody else has stored there.
   std::unordered_map<PhysicalAddress, Left> left_;
 };

@@ -27,4 +27,22 @@ inline bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t 
   return size == 0 || *a == *b;
 }
 
+/// Copies 1, 2, 4 or 8 bytes.
+inline void copy_operand(std::uint8_t* to, const std::uint8_t* from, std::size_t size) {
+  const auto copy = [&](auto value) {
+    std::memcpy(&value, from, sizeof value);
+    std::memcpy(to, &value, sizeof value);
+  };
+  switch (size) {
+    case 1:
+      return copy(std::uint8_t{});
+    case 2:
+      return copy(std::uint16_t{});
+    case 4:
+      return copy(std::uint32_t{});
+    default:
+      return copy(std::uint64_t{});
+  }
+}
+
 }  // namespace citcat::monitor

@@ -11,6 +11,8 @@ namespace citcat::monitor {
 
 class Attempt {
  public:
+  static constexpr std::uint64_t kNothing = std::uint64_t{1} << 63;  ///< no address: not canonical
+
   /// An instruction or an iteration begins, or begins again.
   void begin(bool again) {
     shown_before_ = again ? std::max(shown_, shown_before_) : 0;
@@ -42,9 +44,17 @@ class Attempt {
     first_read_ = kNothing;
     ++shown_;
   }
+  /// The same of several at once, after those that are noted already. `first_read`: the address of
+  /// the first one; `stores`: one of them is a store.
+  void note_all(unsigned accesses, std::uint64_t first_read, bool stores) {
+    if (stores)
+      first_read_ = kNothing;
+    else if (shown_ == 0)
+      first_read_ = first_read;
+    shown_ += accesses;
+  }
 
  private:
-  static constexpr std::uint64_t kNothing = std::uint64_t{1} << 63;  ///< not canonical
   unsigned shown_ = 0;                   ///< accesses since the attempt or the iteration began
   unsigned shown_before_ = 0;            ///< accesses that earlier attempts have shown
   std::uint64_t first_read_ = kNothing;  ///< address of the first access, if a read, until a store

@@ -36,8 +36,10 @@ bool CodeStream::fetch_unseen(const Insn& insn, std::uint64_t linear) {
   if (cpu_.several || insn.physical == GuestMemory::kNotInRam || insn.size > left_in_page(linear))
     return false;
   const HeldPage* const page = cpu_.walker.held(linear, false, insn.physical);
-  if (page == nullptr ||
-      !cpu_.bus.fetch_unseen(page->in_ram, insn.physical, {insn.bytes.data(), insn.size}))
+  const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
+  if (page == nullptr) return false;
+  if (!(cpu_.bus.has_code_cache() ? cpu_.bus.fetch_apart(page->in_ram, insn.physical, bytes, false)
+                                  : cpu_.bus.fetch_unseen(page->in_ram, insn.physical, bytes)))
     return false;
   pass(linear, insn.size);
   line_is_known_ = true;
@@ -54,6 +56,11 @@ void CodeStream::fetch(const Insn& insn, std::uint64_t linear) {
                                    ? cpu_.walker.held(linear, false, insn.physical)
                                    : nullptr;
   if (held != nullptr && cpu_.bus.fetch_plainly(held->in_ram, insn.physical, bytes, sequential)) {
+    line_is_known_ = true;
+    return;
+  }
+  if (held != nullptr && cpu_.bus.has_code_cache() && !cpu_.several &&
+      cpu_.bus.fetch_apart(held->in_ram, insn.physical, bytes, true)) {
     line_is_known_ = true;
     return;
   }

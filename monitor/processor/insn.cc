@@ -17,6 +17,9 @@ void complete(Insn& insn, const Insn* before, CacheModel model) {
   for (const int segment : {what.loads_from, what.stores_to})
     if (segment >= 0 && insn.code != CodeSize::bits64)
       insn.segments |= static_cast<std::uint8_t>(1u << segment);
+  insn.in_first_page =
+      insn.size <= left_in_page(insn.linear) &&
+      (before == nullptr || (before->in_first_page && before->linear >> 12 == insn.linear >> 12));
   if (before == nullptr) return;
   const std::uint32_t line = fetched_together(model);
   const std::uint64_t first = insn.linear / line;

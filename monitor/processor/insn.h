@@ -48,6 +48,8 @@ struct alignas(64) Insn {
   /// What is seen of its accesses is what the caches let through.
   bool accesses_unseen : 1 = false;
   bool loads_unseen : 1 = false;  ///< the same of what it loads
+  /// All of it, and all before it in its block, is in one page.
+  bool in_first_page : 1 = false;
   /// The number of instructions after it in its block that continue its line and wait.
   std::uint8_t alike_behind = 0;
   /// The segments that may refuse its accesses, a bit for each; none in 64-bit mode.
@@ -72,6 +74,40 @@ struct alignas(64) Insn {
 };
 
 static_assert(sizeof(Insn) == 64);
+
+/// An instruction as callbacks of its accesses get it. What they ask first is in the upper bits of
+/// its address, which are free on x86-64: they need not wait until it is loaded.
+class TaggedInsn {
+ public:
+  explicit TaggedInsn(void* word) : word_(reinterpret_cast<std::uintptr_t>(word)) {}
+  explicit TaggedInsn(const Insn& insn)
+      : word_(reinterpret_cast<std::uintptr_t>(&insn) |
+              (insn.segments | flag(insn.loads_unseen, kLoads) |
+               flag(insn.accesses_unseen, kStores) |
+               flag(insn.what.kind == InsnKind::plain, kPlain) |
+               flag(insn.in_first_page, kInFirstPage) | flag(insn.user, kUser))
+                  << kShift) {}
+  void* word() const { return reinterpret_cast<void*>(word_); }
+  const Insn* insn() const {
+    return reinterpret_cast<const Insn*>(word_ & ((std::uintptr_t{1} << kShift) - 1));
+  }
+  // Of these the instruction tells more.
+  std::uint8_t segments() const { return static_cast<std::uint8_t>(word_ >> kShift & 0x3f); }
+  bool loads_unseen() const { return has(kLoads); }
+  bool accesses_unseen() const { return has(kStores); }
+  bool is_plain() const { return has(kPlain); }
+  bool in_first_page() const { return has(kInFirstPage); }
+  bool user() const { return has(kUser); }
+
+ private:
+  static constexpr unsigned kShift = 48;
+  /// Bits after those of the segments.
+  enum Bit : unsigned { kLoads = 6, kStores, kPlain, kInFirstPage, kUser };
+  static std::uintptr_t flag(bool set, Bit bit) { return std::uintptr_t{set} << bit; }
+  bool has(Bit bit) const { return (word_ >> (kShift + bit) & 1) != 0; }
+
+  std::uintptr_t word_;
+};
 
 /// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.
 void complete(Insn& insn, const Insn* before, CacheModel model);

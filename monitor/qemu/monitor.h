@@ -69,6 +69,7 @@ struct Monitor {
   /// Until so many instructions are recorded, nobody need check whether the recording goes on: see
   /// look_ahead(). 0: it must be checked for each.
   std::uint64_t quiet_until = 0;
+  bool has_quick_accesses = false;  ///< of Recorder, where that is known as well
   bool knows_high_memory = false;
 
  private:

@@ -131,6 +131,7 @@ void look_ahead() {
                      !recorder.stop_marker_seen();
   const bool counts = stop.kind == Trigger::Kind::count;
   monitor->quiet_until = !quiet ? 0 : counts ? stop.number : ~std::uint64_t{0};
+  monitor->has_quick_accesses = quiet && recorder.has_quick_accesses();
 }
 
 /// Whether so many instructions can begin without a check of each.
@@ -215,6 +216,28 @@ inline void catch_up_quickly() {
   now.next_begun = last + 1;
 }
 
+/// Whether the recorder takes an access by its shortest ways. It may be told later of what began.
+[[gnu::always_inline]] inline bool is_taken_quickly(TaggedInsn insn, bool store,
+                                                    qemu_plugin_meminfo_t info,
+                                                    std::uint64_t linear) {
+  Processor& now = *monitor->now;
+  if (!monitor->has_quick_accesses || *now.begun != insn.insn()) return false;
+  constexpr unsigned kMostBytes = 8;
+  const unsigned size = 1u << qemu_plugin_mem_size_shift(info);
+  const bool told = now.next_begun == nullptr || now.next_begun > insn.insn();
+  const HeldPage* const page =
+      size > kMostBytes ? nullptr : now.recorder.quick_page(insn, store, linear, size, told);
+  if (page == nullptr) return false;
+  if (now.recorder.access_quickly(insn, *page, store, linear, size)) return true;
+  __builtin_prefetch(page->in_ram.shadow + (linear & 0xfff));
+  if (!told) {
+    catch_up_quickly();
+    now.recorder.settle();
+    if (!monitor->has_quick_accesses) return false;
+  }
+  return now.recorder.fill_quickly(insn, *page, store, linear, size);
+}
+
 /// Tells the recorder of what began before a store that RAM has already, as if RAM did not have it.
 void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
   Processor& now = *monitor->now;
@@ -230,6 +253,7 @@ void start_watched(const Insn& insn) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
   hear();
   if (is_behind(*monitor->now)) catch_up();
+  monitor->now->recorder.settle();
   start(insn);
   look_ahead();
 }
@@ -251,6 +275,10 @@ void catch_up() {
   if (!is_behind(now)) return;
   const Insn* const last = *now.begun;
   if (goes_on(static_cast<std::uint64_t>(last - now.next_begun) + 1)) {
+    if (now.recorder.follow_plainly(now.next_begun, last)) {
+      now.next_begun = last + 1;
+      return;
+    }
     now.recorder.follow_all(now.next_begun, last);
     now.next_begun = last + 1;
     return look_ahead();
@@ -280,8 +308,12 @@ void on_start(unsigned, void* user) {
   Recorder& recorder = monitor->now->recorder;
   const bool started =
       !insn.waits_for_stop && goes_on(1) &&
-      (insn.ends_plainly ? recorder.start_plainly(insn) : recorder.iterate_plainly(insn));
-  if (!started) start_watched(insn);
+      (insn.ends_plainly ? recorder.start_plainly(insn, monitor->has_quick_accesses)
+                         : recorder.iterate_plainly(insn));
+  if (started)
+    recorder.forget_quick_accesses();
+  else
+    start_watched(insn);
   if (monitor->phase == Phase::done) return;
   *monitor->now->begun = &insn;
   monitor->now->next_begun = &insn + 1;
@@ -290,11 +322,13 @@ void on_start(unsigned, void* user) {
 }
 
 void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  if (!watches_accesses()) return;
+  const TaggedInsn tagged(user);
+  if (is_taken_quickly(tagged, false, info, linear) || !watches_accesses()) return;
+  const Insn& insn = *tagged.insn();
   const ReportedAccess access = access_at(info, linear);
   catch_up_quickly();
+  monitor->now->recorder.settle();
   if (access.where == nullptr || monitor->phase != Phase::recording) return;
-  const Insn& insn = *static_cast<const Insn*>(user);
   if (access.is_quick() &&
       monitor->now->recorder.load_unseen(insn, linear, access.address, access.size))
     return;
@@ -303,16 +337,21 @@ void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* u
 }
 
 void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  if (!watches_accesses()) return;
+  const TaggedInsn tagged(user);
+  if (is_taken_quickly(tagged, true, info, linear) || !watches_accesses()) return;
+  const Insn& insn = *tagged.insn();
   const ReportedAccess access = access_at(info, linear);
-  if (access.where == nullptr) return catch_up();
-  const Insn& insn = *static_cast<const Insn*>(user);
+  if (access.where == nullptr) {
+    catch_up();
+    return monitor->now->recorder.settle();
+  }
   const qemu_plugin_mem_value value = value_in_memory(info, insn, access);
   const auto bytes = bytes_of(value, access);
   if (access.device)
     catch_up();
   else if (is_behind(*monitor->now))
     catch_up_before(access.address, bytes);
+  monitor->now->recorder.settle();
   if (monitor->phase == Phase::armed) return watch_for_marker(access.address, bytes);
   if (access.is_quick() && monitor->now->recorder.store_unseen(insn, linear, access.address, bytes))
     return;

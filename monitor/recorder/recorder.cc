@@ -130,19 +130,18 @@ void Recorder::follow_all(const Insn* first, const Insn* last) {
   }
 }
 
-bool Recorder::start_plainly(const Insn& insn) {
+bool Recorder::start_plainly(const Insn& insn, bool calm) {
   Flight& flight = seen_.flight;
   const bool plain = flight.insn != nullptr && flight.insn->ends_plainly && insn.ends_plainly &&
                      insn.first_in_block;
-  if (!plain || something_happened() || units_.guard.has_to_learn(insn)) return false;
+  if (!plain || (calm ? seen_.cpu.log.pending() : something_happened()) ||
+      units_.guard.has_to_learn(insn))
+    return false;
   const std::uint64_t linear = seen_.code.find(insn);
   if (flight.linear == linear && !flight.insn->what.branch) return false;
   flight.iterations = 0;
   ++flight.completed;
-  if (!seen_.code.fetch_unseen(insn, linear)) {
-    seen_.recording.set_position();
-    seen_.code.fetch(insn, linear);
-  }
+  fetch_behind(insn);
   flight.attempt.begin(false);
   flight.accesses = 0;
   flight.insn = &insn;

@@ -6,6 +6,8 @@
 // starts again: the next iteration of a REP, a store into the block that is being executed, a
 // fault.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -97,10 +99,102 @@ class Recorder {
     return true;
   }
   /// The same as start() for the first instruction of a block where nothing has happened since the
-  /// last one. False, with nothing done, where there is more to it.
-  bool start_plainly(const Insn& insn);
+  /// last one. False, with nothing done, where there is more to it. `calm`: there are quick
+  /// accesses, in protected mode.
+  bool start_plainly(const Insn& insn, bool calm);
   /// The same for the next iteration of a REP.
   bool iterate_plainly(const Insn& insn);
+
+  // Accesses to RAM, as load_unseen() and store_unseen() take them, of at most eight bytes, for
+  // which the emulator is asked nothing.
+  /// The page of one of these, or nullptr. `told`: the recorder has been told of all instructions
+  /// that began until then. Otherwise only what it has not been told of must be told before
+  /// fill_quickly().
+  [[gnu::always_inline]] const HeldPage* quick_page(TaggedInsn insn, bool store,
+                                                    std::uint64_t linear, unsigned size,
+                                                    bool told) const {
+    const bool may = store ? insn.accesses_unseen() : insn.loads_unseen();
+    if (!may || !in_one_long_line(linear, size) || !seen_.cpu.segments.allow(insn.segments()))
+      return nullptr;
+    // A walk since the recorder was told last may have put another page in place of this code's.
+    if (!told &&
+        !(insn.is_plain() && insn.in_first_page() && quick_.walks == seen_.cpu.walker.walks()))
+      return nullptr;
+    if (!store && quick_.insn == insn.insn() && quick_.first_read == linear) return nullptr;
+    if (told) {
+      const Flight& flight = seen_.flight;
+      if (flight.insn != insn.insn() || flight.attempt.repeats() ||
+          (!store && flight.attempt.may_begin_anew(linear)))
+        return nullptr;
+    }
+    const HeldPage* const page = seen_.cpu.walker.surely_held(linear, store, insn.user());
+    // A store has nothing to do with code or tables of pages.
+    return page != nullptr && store && seen_.cpu.memory.uses_of(page->in_ram.live) != 0 ? nullptr
+                                                                                        : page;
+  }
+  /// Takes one of which nothing is seen. False, with nothing done, where its line is not held.
+  [[gnu::always_inline]] bool access_quickly(TaggedInsn insn, const HeldPage& page, bool store,
+                                             std::uint64_t linear, unsigned size) {
+    const PhysicalAddress address = page.frame | (linear & 0xfff);
+    if (!(store ? seen_.cpu.bus.write_apart(page.in_ram, address, size)
+                : seen_.cpu.bus.read_apart(page.in_ram, address)))
+      return false;
+    note_quickly(insn, store, linear);
+    return true;
+  }
+  /// Takes one whose line is brought in. The recorder has been told of all that began.
+  bool fill_quickly(TaggedInsn insn, const HeldPage& page, bool store, std::uint64_t linear,
+                    unsigned size) {
+    seen_.recording.set_position();
+    if (!seen_.cpu.bus.fill_apart(page.in_ram, store, page.frame | (linear & 0xfff), size))
+      return false;
+    note_quickly(insn, store, linear);
+    return true;
+  }
+  /// Whether there are such accesses now, as far as nothing is looked at that a memory access or
+  /// the beginning of a plain instruction may change.
+  bool has_quick_accesses() const {
+    const ObservedProcessor& cpu = seen_.cpu;
+    return cpu.bus.has_code_cache() && !cpu.bus.is_disabled() && !cpu.several &&
+           !units_.far_transfer.switches_task() && !cpu.breakpoints.watch_data() &&
+           !cpu.walker.keeps_pointers() && !cpu.in_real_mode() && !cpu.log.failed();
+  }
+  /// Takes notice of quick accesses of the instruction in flight. To be called before anything else
+  /// is told of it, or of the next one.
+  void settle() {
+    if (quick_.insn != nullptr && quick_.insn == seen_.flight.insn)
+      seen_.flight.attempt.note_all(quick_.accesses, quick_.first_read, quick_.stores);
+    forget_quick_accesses();
+  }
+  /// The same where the next instruction has begun.
+  void forget_quick_accesses() {
+    quick_.insn = nullptr;
+    quick_.walks = seen_.cpu.walker.walks();
+  }
+
+  /// follow_all() where nothing but fetches comes of it. Returns false, and does nothing, where the
+  /// instruction before them has to be looked at.
+  bool follow_plainly(const Insn* first, const Insn* last) {
+    Flight& flight = seen_.flight;
+    if (flight.insn == nullptr || !flight.insn->ends_plainly || units_.guard.has_to_learn(*first))
+      return false;
+    flight.iterations = 0;
+    CodeStream& code = seen_.code;
+    while (first <= last) {
+      ++flight.completed;
+      if (!first->continues_line || !code.line_is_known()) fetch_behind(*first);
+      const std::ptrdiff_t alike = code.line_is_known() ? first->alike_behind : 0;
+      const Insn* const run = first + std::min(alike, last - first);
+      flight.completed += static_cast<std::uint64_t>(run - first);
+      code.pass(code.linear_of(*run), run->size);
+      first = run + 1;
+    }
+    flight.attempt.begin(false);
+    flight.accesses = 0;
+    flight.insn = last;
+    flight.linear = code.linear_of(*last);
+    return true;
+  }
 
   /// It has read or written memory, at an address of the machine.
   void access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
@@ -117,6 +211,7 @@ class Recorder {
       return false;
     const HeldPage* const page = seen_.cpu.walker.held(linear, false, address);
     if (page == nullptr || !seen_.cpu.bus.read_unseen(page->in_ram, address, size)) return false;
+    if (!is_sure(*page, insn)) seen_.cpu.walker.confirm(linear, insn.user);
     attempt.note_load(linear);
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(false);
     return true;
@@ -128,6 +223,7 @@ class Recorder {
       return false;
     const HeldPage* const page = seen_.cpu.walker.held(linear, true, address);
     if (page == nullptr || !seen_.cpu.bus.write_unseen(page->in_ram, address, value)) return false;
+    if (!is_sure(*page, insn)) seen_.cpu.walker.confirm(linear, insn.user);
     seen_.flight.attempt.note_store();
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(true);
     return true;
@@ -160,6 +256,12 @@ class Recorder {
 
  private:
   void begin_with(std::uint32_t window);
+  void fetch_behind(const Insn& insn) {
+    const std::uint64_t linear = seen_.code.linear_of(insn);
+    if (seen_.code.fetch_unseen(insn, linear)) return;
+    seen_.recording.set_position();
+    seen_.code.fetch(insn, linear);
+  }
   bool goes_on_where_it_was();
   void take_start();
   const char* problem() const;
@@ -177,6 +279,25 @@ class Recorder {
            size <= left_in_page(linear);
   }
 
+  bool is_sure(const HeldPage& page, const Insn& insn) const {
+    return (page.sure_for >> int{insn.user} & 1) != 0 &&
+           page.sure_at == seen_.cpu.memory.table_stores();
+  }
+  void note_quickly(TaggedInsn insn, bool store, std::uint64_t linear) {
+    if (!insn.is_plain()) {
+      Attempt& attempt = seen_.flight.attempt;
+      if (store)
+        attempt.note_store();
+      else
+        attempt.note_load(linear);
+      return seen_.flight.iterate(store);
+    }
+    if (quick_.insn != insn.insn())
+      quick_ = {insn.insn(), store ? Attempt::kNothing : linear, 0, false, quick_.walks};
+    ++quick_.accesses;
+    if (store) quick_.stores = true, quick_.first_read = Attempt::kNothing;
+  }
+
   Observation seen_;
   Units units_{seen_};
   Accesses accesses_{seen_, units_};
@@ -187,6 +308,14 @@ class Recorder {
   FirstState first_state_{seen_, units_};
   std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
   bool waits_ = false;            ///< for a SIPI
+  /// Accesses of an instruction of which nothing was seen, and which the attempt does not know of.
+  struct QuickAccesses {
+    const Insn* insn = nullptr;
+    std::uint64_t first_read = 0;
+    unsigned accesses = 0;
+    bool stores = false;
+    std::uint64_t walks = 0;  ///< of pages until the recorder was told last of what began
+  } quick_;
 };
 
 }  // namespace citcat::monitor

@@ -236,6 +236,22 @@ std::optional<PhysicalAddress> PageWalker::locate(std::uint64_t address) const {
   return ((last & ~within) | (linear & within)) & a20_mask_;
 }
 
+/// The emulator finds another page only if it walks again, through tables that have changed.
+void PageWalker::confirm(std::uint64_t linear, bool user) {
+  const std::uint64_t page = reach(linear) >> 12;
+  Entry& held = *found_[page % kFound];
+  if (held.page != page || held.in_ram.live == nullptr || !held.in_ram.plain) return;
+  if (paging()) {
+    const Path path = path_of(reach(linear));
+    for (unsigned n = 0; n < path.count; ++n)
+      memory_.note_use(path.at[n] & a20_mask_, GuestMemory::kTable);
+    if (locate(linear) != (held.frame | (linear & 0xfff))) return;
+  }
+  if (held.sure_at != memory_.table_stores()) held.sure_for = 0;
+  held.sure_at = memory_.table_stores();
+  held.sure_for |= static_cast<std::uint8_t>(1u << int{user});
+}
+
 /// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
 /// to page directories of PAE have none.
 bool PageWalker::may_store(std::uint64_t linear, bool user) const {

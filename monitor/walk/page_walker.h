@@ -24,7 +24,12 @@ struct alignas(64) HeldPage {
   const std::uint8_t* shadow = nullptr;
   PageInRam in_ram;
   bool dirty = false;
+  // Where the emulator certainly goes there, as long as no tables are stored to: bits for programs
+  // at level 3 and for others, and the number of such stores until then.
+  std::uint8_t sure_for = 0;
+  std::uint32_t sure_at = 0;
 };
+static_assert(sizeof(HeldPage) == 64);
 
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
@@ -72,6 +77,19 @@ class PageWalker {
     if (found == nullptr && !paging()) found = insert_unpaged(page);
     return found != nullptr && (found->frame | (linear & 0xfff)) == physical ? found : nullptr;
   }
+  /// The same where the emulator need not be asked where it goes. Only RAM that
+  /// may be cached is held for sure.
+  [[gnu::always_inline]] const HeldPage* surely_held(std::uint64_t linear, bool store,
+                                                     bool user) const {
+    const std::uint64_t page = (linear & reach_) >> 12;
+    const Entry& found = *found_[page % kFound];
+    if (found.page != page || (store && !found.dirty) || (found.sure_for >> int{user} & 1) == 0 ||
+        found.sure_at != memory_.table_stores() || is_marked_since(found))
+      return nullptr;
+    return &found;
+  }
+  /// The emulator has gone to a page as it is held. Finds out whether it will go there again.
+  void confirm(std::uint64_t linear, bool user);
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
@@ -151,8 +169,11 @@ class PageWalker {
   Entry* usable(std::uint64_t page, bool store) {
     Entry* const held = find(page);
     if (held == nullptr || (store && !held->dirty)) return nullptr;
-    const unsigned set_since = *held->live & ~*held->shadow;
-    return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
+    return is_marked_since(*held) ? nullptr : held;
+  }
+  static bool is_marked_since(const Entry& held) {
+    const unsigned set_since = *held.live & ~*held.shadow;
+    return (set_since & (kAccessed | kDirty)) != 0;
   }
   /// What an entry names.
   enum class Names : std::uint8_t { table, page };

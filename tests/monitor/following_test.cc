@@ -1,5 +1,6 @@
 // Instructions of which the recorder is told later, block by block, are shown as those of which it
-// is told one by one, and accesses of which nothing is seen as those that are looked at.
+// is told one by one, and accesses of which nothing is seen as those that are looked at, whether
+// the recorder is told before them of what began or later.
 
 #include <gtest/gtest.h>
 
@@ -39,29 +40,53 @@ class FollowingTest : public RecorderFixture {
     ASSERT_TRUE(memory_.snapshot());
   }
 
-  enum class Told { one_by_one, later, together };
+  enum class Told { one_by_one, later, together, behind_accesses };
 
   void start(Recorder& recorder, const Insn& insn, Told how) {
-    if (how == Told::together && insn.first_in_block && recorder.start_plainly(insn)) return;
-    if (how != Told::one_by_one && !insn.first_in_block)
-      recorder.follow(insn);
-    else
-      recorder.start(insn);
+    const bool together = how >= Told::together;
+    if (together && insn.first_in_block && recorder.start_plainly(insn, false))
+      return recorder.forget_quick_accesses();
+    if (how != Told::one_by_one && !insn.first_in_block) return recorder.follow(insn);
+    recorder.settle();
+    recorder.start(insn);
   }
 
   /// Four bytes that the instruction reads, or has written.
   void access(Recorder& recorder, const Insn& insn, bool store, std::uint32_t at, Told how) {
     const std::span<const std::uint8_t> bytes(ram_ + at, 4);
-    const bool unseen = how == Told::together && (store ? recorder.store_unseen(insn, at, at, bytes)
+    recorder.settle();
+    const bool unseen = how >= Told::together && (store ? recorder.store_unseen(insn, at, at, bytes)
                                                         : recorder.load_unseen(insn, at, at, 4));
     unseen_ += unseen;
     if (!unseen) recorder.access(insn, store, at, at, false, bytes);
   }
 
+  void follow(Recorder& recorder, unsigned first, unsigned last) {
+    if (!recorder.follow_plainly(&insns_[first], &insns_[last]))
+      recorder.follow_all(&insns_[first], &insns_[last]);
+  }
+
+  /// The same by a way for which the emulator is asked nothing. The recorder has been told of what
+  /// is before `next`. False, with nothing done but that it may be told of the rest, where there is
+  /// no such way.
+  bool access_quickly(Recorder& recorder, unsigned& next, unsigned n, bool store,
+                      std::uint32_t at) {
+    const TaggedInsn insn(insns_[n]);
+    if (GetParam() != CacheModel::pentium) return false;
+    const HeldPage* const page = recorder.quick_page(insn, store, at, 4, next > n);
+    if (page == nullptr) return false;
+    quick_ += next <= n;
+    if (recorder.access_quickly(insn, *page, store, at, 4)) return true;
+    if (next <= n) follow(recorder, next, n);
+    next = n + 1;
+    recorder.settle();
+    return recorder.fill_quickly(insn, *page, store, at, 4);
+  }
+
   /// Both blocks three times, with a load behind each fifth instruction, a store behind others, one
   /// of them over what was executed before it, and something of a device in between.
   std::vector<std::array<std::uint64_t, 3>> recorded(Told how) {
-    unseen_ = 0;
+    unseen_ = quick_ = 0;
     Recorder recorder(memory_, *sink_, log_, registers_, GetParam());
     registers_.state_.ip = insns_[0].linear;
     recorder.begin(insns_[0], 0);
@@ -73,20 +98,27 @@ class FollowingTest : public RecorderFixture {
         if (insn.first_in_block) registers_.state_.ip = insn.linear;
         // Those that wait are told of together where something is accessed, or the block ends.
         const bool last = n + 1 == kInsns || insns_[n + 1].first_in_block;
-        if (how == Told::together && !insn.first_in_block && !load && !store && !last) continue;
+        if (how >= Told::together && !insn.first_in_block && !load && !store && !last) continue;
         const std::uint32_t to =
             n == kOverCode ? static_cast<std::uint32_t>(insns_[n - 1].linear) : kData + 4 * n;
         const auto before = std::span(ram_ + to, 4);
         std::array<std::uint8_t, 4> stored{};
         std::copy(before.begin(), before.end(), stored.begin());
         stored[0] ^= 0x10;
-        if (how != Told::together || insn.first_in_block) {
+        if (how == Told::behind_accesses && !insn.first_in_block && load != store && !last &&
+            n != kOverCode) {
+          if (store) std::copy(stored.begin(), stored.end(), before.begin());
+          if (access_quickly(recorder, next, n, store, load ? kData + 8 * n : to)) continue;
+        }
+        if (next > n && n != 0 && !insn.first_in_block) {
+          // It has been told of this one by then.
+        } else if (how < Told::together || insn.first_in_block) {
           start(recorder, insn, how);
           if (store) std::copy(stored.begin(), stored.end(), before.begin());
         } else {
           if (store) std::copy(stored.begin(), stored.end(), before.begin());
           const bool out = store && recorder.take_out(to, 4, insns_[next], insn);
-          recorder.follow_all(&insns_[next], &insn);
+          follow(recorder, next, n);
           if (out) recorder.put_back(to, stored);
         }
         next = n + 1;
@@ -111,7 +143,7 @@ class FollowingTest : public RecorderFixture {
   }
 
   static constexpr unsigned kInsns = 40, kOverCode = 12;
-  unsigned unseen_ = 0;
+  unsigned unseen_ = 0, quick_ = 0;
   std::array<Insn, kInsns> insns_;
 };
 
@@ -119,7 +151,7 @@ TEST_P(FollowingTest, ShowsWhatOneByOneShows) {
   const auto at_first = std::vector(ram_, ram_ + kRam);
   const auto bytes_at_first = insns_;
   const auto one_by_one = recorded(Told::one_by_one);
-  for (const Told how : {Told::later, Told::together}) {
+  for (const Told how : {Told::later, Told::together, Told::behind_accesses}) {
     std::copy(at_first.begin(), at_first.end(), ram_);
     insns_ = bytes_at_first;
     ASSERT_TRUE(memory_.snapshot());
@@ -127,6 +159,9 @@ TEST_P(FollowingTest, ShowsWhatOneByOneShows) {
   }
   if (GetParam() >= CacheModel::write_back) {
     EXPECT_GT(unseen_, 0u);
+  }
+  if (GetParam() == CacheModel::pentium) {
+    EXPECT_GT(quick_, 0u);
   }
   EXPECT_GT(one_by_one.size(), std::size_t{kInsns});
 }
