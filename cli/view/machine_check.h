@@ -11,10 +11,11 @@
 
 #include "events/archive/machine_file.h"
 #include "events/processors/cross_check.h"
-#include "replay/machine/machine.h"
 #include "replay/verify/comparison_policy.h"
 
 namespace citcat {
+
+class Machine;
 
 class MachineCheck {
  public:
