@@ -21,7 +21,9 @@ namespace {
 using citcat::current_error;
 
 static_assert(CITCAT_EXCEPTION == static_cast<int>(citcat::KtNote::Kind::exception) &&
-              CITCAT_EXTERNAL_WRITE == static_cast<int>(citcat::KtNote::Kind::external_write));
+              CITCAT_EXTERNAL_WRITE == static_cast<int>(citcat::KtNote::Kind::external_write) &&
+              CITCAT_TRANSLATION_DROPPED ==
+                  static_cast<int>(citcat::KtNote::Kind::translation_dropped));
 
 thread_local std::string open_error;
 

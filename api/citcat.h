@@ -53,7 +53,9 @@ enum citcat_event {
   CITCAT_SHUTDOWN = 7,
   CITCAT_PORT_READ = 8,      /**< `address`: port; `data[0]`: value; `data[1]`: bytes */
   CITCAT_PORT_WRITE = 9,     /**< the same */
-  CITCAT_EXTERNAL_WRITE = 10 /**< by another bus master; `address`: physical; `data[1]`: bytes */
+  CITCAT_EXTERNAL_WRITE = 10, /**< by another bus master; `address`: physical; `data[1]`: bytes */
+  CITCAT_TRANSLATION_DROPPED = 11 /**< the processor lost a page's translation by itself;
+                                     `address`: the page's number */
 };
 
 /** One record of the trace (docs/formats/kt.md says which addresses an instruction has). */

@@ -36,6 +36,9 @@ Json event_json(const KtNote& e) {
       json["address"] = fmt::format("{:08x}", e.where);
       json["size"] = e.size;
       break;
+    case KtNoteForm::page:
+      json["page"] = kt_note_page(e);
+      break;
     case KtNoteForm::bare:
       break;
   }
@@ -58,6 +61,9 @@ std::string event_csv(const KtNote& e) {
     case KtNoteForm::address:
       where = fmt::format("{:08x}", e.where);
       size = fmt::format("{:x}", e.size);
+      break;
+    case KtNoteForm::page:
+      where = kt_note_page(e);
       break;
     case KtNoteForm::bare:
       break;

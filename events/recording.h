@@ -15,6 +15,7 @@
 #include "events/adoption.h"
 #include "events/bus_anchor.h"
 #include "events/bus_transaction.h"
+#include "events/dropped_translation.h"
 #include "events/event_count.h"
 #include "events/external_write.h"
 #include "events/internal_read.h"
@@ -186,6 +187,7 @@ struct Schedule {
   ExternalWrites external_writes;     ///< in bus order of the read that showed them
   IoReads io_reads;
   InternalReads internal_reads;
+  std::vector<DroppedTranslation> dropped_translations;  ///< in the order of time
 };
 
 /// What is known of a recorded machine and its capture, besides its memory and the schedule.

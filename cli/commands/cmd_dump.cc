@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -249,6 +251,29 @@ std::string_view interrupt_kind_name(Interrupt::Kind kind) {
   return "?";
 }
 
+/// No transaction shows them: they come after the events before them.
+void add_dropped(const std::vector<DroppedTranslation>& dropped, std::vector<EventLine>& lines) {
+  if (dropped.empty()) return;
+  std::map<Position, std::uint64_t> shown;  // the last transaction of events up to there
+  for (const EventLine& line : lines) {
+    if (!line.json.contains("instruction")) continue;
+    std::uint64_t& last = shown[{line.json["instruction"].get<std::uint64_t>(),
+                                 line.json["iteration"].get<std::uint32_t>()}];
+    last = std::max(last, line.transaction);
+  }
+  std::uint64_t most = 0;
+  for (auto& [position, transaction] : shown) transaction = most = std::max(most, transaction);
+  for (const DroppedTranslation& e : dropped) {
+    const auto behind = shown.lower_bound(e.position);
+    Json json;
+    json["event"] = "translation_dropped";
+    json["instruction"] = e.position.instruction;
+    json["iteration"] = e.position.iteration;
+    json["address"] = fmt::format("{:08x}", e.page.value);
+    lines.push_back({behind == shown.begin() ? 0 : std::prev(behind)->second, std::move(json)});
+  }
+}
+
 std::vector<EventLine> event_lines(const Recording& r) {
   std::vector<EventLine> lines;
   for (const Interrupt& e : r.interrupts) {
@@ -275,6 +300,7 @@ std::vector<EventLine> event_lines(const Recording& r) {
     json["data"] = bytes_text(e.data);
     lines.push_back({e.transaction, std::move(json)});
   }
+  add_dropped(r.dropped_translations, lines);
   std::stable_sort(lines.begin(), lines.end(), [](const EventLine& a, const EventLine& b) {
     return a.transaction < b.transaction;
   });

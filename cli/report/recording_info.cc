@@ -61,6 +61,7 @@ Json recording_info(const RecordingFile& file) {
   json["io_writes"] = r.totals.io_writes;
   json["external_writes"] = r.external_writes.size();
   json["internal_reads"] = r.internal_reads.size();
+  if (!r.dropped_translations.empty()) json["dropped_translations"] = r.dropped_translations.size();
   json["unknown_registers"] = r.initial.unknown;
   json["bus"] = bus_json(r.bus);
   json["source"] = {{"format", r.provenance.format}, {"files", files_json(r.provenance.files)}};

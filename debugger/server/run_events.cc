@@ -94,6 +94,11 @@ void EventLog::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, 
                                      bytes.size(), at.value, stored_text(bytes))});
 }
 
+void EventLog::translation_dropped(LinearAddr page, Position now) {
+  lines_.push_back(
+      {now, fmt::format("the processor drops its translation of the page at {:08x}", page.value)});
+}
+
 void EventLog::halted(Position now) { lines_.push_back({now, "HLT"}); }
 
 void EventLog::shutdown(Position now) { lines_.push_back({now, "shutdown"}); }

@@ -49,6 +49,9 @@ class RunObserver final : public Observer {
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override {
     if (listens()) listener_->external_write(a, bytes, now);
   }
+  void translation_dropped(LinearAddr page, Position now) override {
+    if (listener_ != nullptr) listener_->translation_dropped(page, now);
+  }
   void halted(Position now) override {
     if (listens()) listener_->halted(now);
   }

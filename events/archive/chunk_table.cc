@@ -107,6 +107,11 @@ constexpr auto kRows = [] {
       {kMachineChunk, machine, part, nullptr},
       {kBusNoteChunk, machine, part, nullptr},
       {kEdgeChunk, machine, part, nullptr},
+      {kDroppedChunk, events, part,
+       [](In& in, Parts& to) {
+         decode_dropped_translations(in, to.recording.dropped_translations);
+       },
+       sizeof(DroppedTranslation), 3},
   });
 }();
 

@@ -1,6 +1,7 @@
 #include "events/archive/event_codec.h"
 
 #include <cstdint>
+#include <string>
 
 #include "events/archive/recording_codec.h"
 #include "events/archive/rows.h"
@@ -213,6 +214,42 @@ void decode_internal_reads(ByteReader& in, InternalReads& events) {
     events.push_back(e);
   }
   in.expect_end("the internal reads chunk");
+}
+
+/// All of it is needed.
+std::vector<std::uint8_t> encode_dropped_translations(std::span<const DroppedTranslation> events,
+                                                      bool /*lean*/) {
+  RowWriter row;
+  for (const DroppedTranslation& e : events) {
+    row.begin_row();
+    row.cell(e.position.instruction);
+    row.cell(e.position.iteration);
+    row.cell(e.page.page());
+  }
+  ByteWriter out;
+  out.varint(events.size());
+  row.write(out);
+  return out.take();
+}
+
+void decode_dropped_translations(ByteReader& in, std::vector<DroppedTranslation>& events) {
+  constexpr std::uint64_t kLastPage = ~std::uint64_t{0} / kPageSize;
+  const std::size_t count = in.count("dropped translations", kEventChunkRows);
+  RowReader row(in, count, 3, "dropped translations");
+  for (std::size_t i = 0; i < count; ++i) {
+    row.begin_row(i);
+    DroppedTranslation e;
+    e.position.instruction = row.cell();
+    e.position.iteration = row.cell<std::uint32_t>(0xffffffff);
+    e.page = LinearAddr{row.cell<std::uint64_t>(kLastPage) * kPageSize};
+    if (!events.empty() && e.position.instruction < events.back().position.instruction) {
+      in.fail("dropped translations: expected them in the order of instructions, found " +
+              std::to_string(e.position.instruction) + " after " +
+              std::to_string(events.back().position.instruction));
+    }
+    events.push_back(e);
+  }
+  in.expect_end("the dropped translations chunk");
 }
 
 }  // namespace citcat

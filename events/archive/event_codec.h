@@ -20,5 +20,8 @@ std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool l
 void decode_io_reads(ByteReader& in, IoReads& events);
 std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean);
 void decode_internal_reads(ByteReader& in, InternalReads& events);
+std::vector<std::uint8_t> encode_dropped_translations(std::span<const DroppedTranslation> events,
+                                                      bool lean);
+void decode_dropped_translations(ByteReader& in, std::vector<DroppedTranslation>& events);
 
 }  // namespace citcat

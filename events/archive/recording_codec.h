@@ -23,6 +23,7 @@ inline constexpr ChunkKind kInterruptChunk = chunk_kind("INTR");
 inline constexpr ChunkKind kExternalWriteChunk = chunk_kind("EXTW");
 inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
 inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
+inline constexpr ChunkKind kDroppedChunk = chunk_kind("DROP");
 inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVD2");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kStandInChunk = chunk_kind("HIGH");

@@ -207,6 +207,8 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   add_packed_chunks(*container_, kIoReadChunk, recording.io_reads, options_, encode_io_reads);
   add_packed_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
                     encode_internal_reads);
+  add_event_chunks(*container_, kDroppedChunk, recording.dropped_translations, options_,
+                   encode_dropped_translations);
   add_optional_chunks(recording, [this](ChunkKind kind, std::vector<std::uint8_t> payload) {
     container_->add(kind, std::move(payload), kSmallCompression);
   });

@@ -48,7 +48,7 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
   KtNote note;
   const std::uint8_t kind = in.u8("kind of a note");
   if (kind >= KtNote::kKinds) {
-    in.fail("kind of a note: expected 0 to 10, found " + std::to_string(kind));
+    in.fail("kind of a note: expected 0 to 11, found " + std::to_string(kind));
   }
   note.kind = static_cast<KtNote::Kind>(kind);
   const std::uint64_t step = in.varint("place of a note");
@@ -78,9 +78,18 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
 }  // namespace
 
 const char* kt_note_name(KtNote::Kind kind) {
-  static constexpr std::array<const char*, KtNote::kKinds> kNames{
-      "place", "exception", "software interrupt", "interrupt",  "nmi",           "smi",
-      "halt",  "shutdown",  "port_read",          "port_write", "external_write"};
+  static constexpr std::array<const char*, KtNote::kKinds> kNames{"place",
+                                                                  "exception",
+                                                                  "software interrupt",
+                                                                  "interrupt",
+                                                                  "nmi",
+                                                                  "smi",
+                                                                  "halt",
+                                                                  "shutdown",
+                                                                  "port_read",
+                                                                  "port_write",
+                                                                  "external_write",
+                                                                  "translation_dropped"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -96,9 +105,16 @@ KtNoteForm kt_note_form(KtNote::Kind kind) {
       return KtNoteForm::port;
     case Kind::external_write:
       return KtNoteForm::address;
+    case Kind::translation_dropped:
+      return KtNoteForm::page;
     default:
       return KtNoteForm::bare;
   }
+}
+
+std::string kt_note_page(const KtNote& note) {
+  constexpr unsigned kPageBits = 12;
+  return fmt::format("{:08x}", note.where << kPageBits);
 }
 
 std::string kt_note_text(const KtNote& e) {
@@ -111,6 +127,8 @@ std::string kt_note_text(const KtNote& e) {
                          e.value, 2 * e.size);
     case KtNoteForm::address:
       return fmt::format("{} {:08x} size {}", kt_note_name(e.kind), e.where, e.size);
+    case KtNoteForm::page:
+      return fmt::format("{} {}", kt_note_name(e.kind), kt_note_page(e));
     case KtNoteForm::bare:
       break;
   }

@@ -30,13 +30,14 @@ struct KtNote {
     external,   ///< an interrupt request: `where` is the vector
     nmi,
     smi,
-    halted,          ///< HLT
-    shutdown,        ///< a third fault
-    port_read,       ///< `where` is the port, `size` bytes, `value` what was read
-    port_write,      ///< the same, what was written
-    external_write,  ///< another bus master stores `size` bytes at physical address `where`
+    halted,               ///< HLT
+    shutdown,             ///< a third fault
+    port_read,            ///< `where` is the port, `size` bytes, `value` what was read
+    port_write,           ///< the same, what was written
+    external_write,       ///< another bus master stores `size` bytes at physical address `where`
+    translation_dropped,  ///< the processor loses what it holds of linear page number `where`
   };
-  static constexpr std::uint8_t kKinds = 11;
+  static constexpr std::uint8_t kKinds = 12;
 
   std::uint64_t at = 0;  ///< bytes of KT before that record
   KtPlace place;         ///< for an event: instructions and iterations completed before it
@@ -49,14 +50,16 @@ struct KtNote {
 };
 
 /// "place", "exception", "software interrupt", "interrupt", "nmi", "smi", "halt", "shutdown",
-/// "port_read", "port_write", "external_write".
+/// "port_read", "port_write", "external_write", "translation_dropped".
 const char* kt_note_name(KtNote::Kind kind);
 /// An event for people, in one line: "port_read 0060 size 1 value 1c".
 std::string kt_note_text(const KtNote& note);
 
 /// The meaning of KtNote::where, `value` and `size` for a kind.
-enum class KtNoteForm : std::uint8_t { bare, vector, port, address };
+enum class KtNoteForm : std::uint8_t { bare, vector, port, address, page };
 KtNoteForm kt_note_form(KtNote::Kind kind);
+/// Where the page of a note of KtNoteForm::page begins: "00401000".
+std::string kt_note_page(const KtNote& note);
 
 /// A skippable frame with these notes of one segment, in their order; `begin`: bytes of KT before
 /// the segment.

@@ -210,6 +210,10 @@ void Audience::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   tell_all(now, [&](Observer& o) { o.external_write(a, bytes, now); });
 }
 
+void Audience::translation_dropped(LinearAddr page, Position now) {
+  tell_all(now, [&](Observer& o) { o.translation_dropped(page, now); });
+}
+
 void Audience::halted(Position now) {
   tell_all(now, [&](Observer& o) { o.halted(now); });
 }

@@ -143,6 +143,7 @@ class Audience {
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now);
   void delivered(const DeliveredEvent& event, Position now);
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now);
+  void translation_dropped(LinearAddr page, Position now);
   void halted(Position now);
   void cache_flushed(bool write_back, Position now);
   void shutdown(Position now);

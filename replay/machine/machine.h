@@ -140,6 +140,8 @@ class Machine {
   bool system_management_interrupt(std::uint8_t revision);
   /// Changes memory as another bus master does.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
+  /// The TLB loses what it holds of a page, though nothing told it to.
+  void drop_translation(LinearAddr page);
 
  private:
   void set_registers(const CpuState& state);

@@ -31,6 +31,12 @@ void Mmu::invalidate_page(LinearAddr page) {
   if (tlb_.drop_page(page, within_largest_page())) lose(Access::read);
 }
 
+void Mmu::drop(LinearAddr page) {
+  ++epoch_;
+  tlb_.drop_piece(page);
+  lose(Access::read);
+}
+
 void Mmu::invalidate_page_of(LinearAddr page, std::uint16_t context) {
   ++epoch_;
   if (tlb_.drop_page_of(page, context, within_largest_page())) lose(Access::read);

@@ -46,6 +46,8 @@ class Mmu {
   /// Drops everything, as a TLB flush including global pages does.
   void flush_all();
   void invalidate_page(LinearAddr page);
+  /// Drops what the TLB holds of these 4 KiB, as a processor may at any time.
+  void drop(LinearAddr page);
   /// INVPCID (Intel SDM vol. 2): of a page, of a context, of all contexts. Without global pages.
   void invalidate_page_of(LinearAddr page, std::uint16_t context);
   void invalidate_context(std::uint16_t context);

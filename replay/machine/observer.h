@@ -79,7 +79,8 @@ enum class Detail : std::uint8_t {
 };
 
 /// What an observer wants to know of a run. All observers receive events: port accesses,
-/// deliveries, halts, external writes, loads of CR3, cache flushes, the shutdown.
+/// deliveries, halts, external writes, dropped translations, loads of CR3, cache flushes, the
+/// shutdown.
 struct Interest {
   /// How the observer receives ordinary code. With Detail::nothing throughout, it does not receive
   /// instruction() and iterations() either.
@@ -178,6 +179,8 @@ class Observer {
   virtual void delivered(const DeliveredEvent&, Position) {}
   /// Another bus master is about to change memory; the address is the captured one.
   virtual void external_write(PhysAddr, std::span<const std::uint8_t>, Position) {}
+  /// The processor is about to lose what it holds of a page, though nothing tells it to.
+  virtual void translation_dropped(LinearAddr /*page*/, Position) {}
   virtual void halted(Position) {}
   virtual void cache_flushed(bool /*write_back*/, Position) {}
   virtual void shutdown(Position) {}

@@ -49,6 +49,13 @@ bool Tlb::drop_page(LinearAddr address, std::uint64_t context, bool global, std:
   return true;
 }
 
+void Tlb::drop_piece(LinearAddr address) {
+  for (std::vector<Entry>* entries : {&code_entries_, &data_entries_}) {
+    Entry& e = (*entries)[address.page() & (entries->size() - 1)];
+    if (e.tag == tag(address)) e.tag = kInvalid;
+  }
+}
+
 void Tlb::restore(std::vector<Entry> code, std::vector<Entry> data) {
   code_entries_ = std::move(code);
   data_entries_ = std::move(data);

@@ -65,6 +65,8 @@ class Tlb {
   bool drop_page(LinearAddr address, std::uint64_t within) {
     return drop_page(address, context_, true, within);
   }
+  /// Drops what is held of 4 KiB in the current context; other pieces of a large page stay.
+  void drop_piece(LinearAddr address);
   /// Drops a page of a context that is not global.
   bool drop_page_of(LinearAddr address, std::uint16_t context, std::uint64_t within) {
     return drop_page(address, context_tag(context), false, within);

@@ -161,6 +161,10 @@ void StopJudge::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKin
          delivering_.value_or(moment(now)));
 }
 
+void StopJudge::translation_dropped(LinearAddr page, Position now) {
+  if (tells(now)) observer_->translation_dropped(page, now);
+}
+
 void StopJudge::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   if (tells(now)) observer_->external_write(a, bytes, now);
   if (!looks()) return;

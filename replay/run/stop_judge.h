@@ -63,9 +63,10 @@ class StopJudge final : public BlockJudge {
   /// Something was, or may have been, since the trap was set.
   bool trap_is_met() const { return trap_.met; }
   StoreTrap* store_trap() override { return &trap_; }
-  /// Tells `observer`, which may be null, of deliveries, ports, other masters' writes, address
-  /// spaces, HLT, the shutdown, and of the instructions that load EFLAGS, IRET and RSM among them;
-  /// from position `from` on. `each`: of every instruction, fetch, read and store.
+  /// Tells `observer`, which may be null, of deliveries, ports, other masters' writes, dropped
+  /// translations, address spaces, HLT, the shutdown, and of the instructions that load EFLAGS,
+  /// IRET and RSM among them; from position `from` on. `each`: of every instruction, fetch, read
+  /// and store.
   void tell(Observer* observer, Position from, bool each) {
     observer_ = observer;
     told_from_ = from;
@@ -94,6 +95,7 @@ class StopJudge final : public BlockJudge {
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void translation_dropped(LinearAddr page, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;

@@ -32,7 +32,7 @@ std::array<std::uint64_t, 14> counters_of(const Replayer::Checkpoint& c) {
 }
 
 constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
-                       kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32;
+                       kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32, kDropped = 64;
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame; of
 // processors with long mode the upper half of the page follows; of a frame beyond 4 GiB its upper
@@ -117,11 +117,13 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
       (machine.resume_flag ? kResumeFlag : 0) |
       (machine.interrupts_inhibited ? kInterruptsInhibited : 0) |
       (machine.shut_down ? kShutDown : 0) | (machine.awaits_output_port ? kAwaitsOutputPort : 0) |
-      (machine.in_stack_shadow ? kInStackShadow : 0) | (rare ? kRare : 0)));
+      (machine.in_stack_shadow ? kInStackShadow : 0) | (rare ? kRare : 0) |
+      (checkpoint.next_dropped != 0 ? kDropped : 0)));
   if (rare) {
     out.u32(machine.debug_pending);
     out.u32(machine.smbase);
   }
+  if (checkpoint.next_dropped != 0) out.varint(checkpoint.next_dropped);
   const std::vector<std::uint8_t> cpu = encode_cpu(machine.cpu);
   out.varint(cpu.size());
   out.bytes(cpu);
@@ -158,6 +160,10 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
   if ((flags & kRare) != 0) {
     c.machine.debug_pending = in.u32("pending debug traps");
     c.machine.smbase = in.u32("SMBASE");
+  }
+  if ((flags & kDropped) != 0) {
+    c.next_dropped =
+        read_progress(in, "translations dropped", recording.dropped_translations.size());
   }
   const std::size_t cpu_bytes = in.count("processor state", kMaxCpuBytes);
   const std::uint64_t at = in.offset();

@@ -76,6 +76,10 @@ void LoggingObserver::external_write(PhysAddr a, std::span<const std::uint8_t> b
   line_(fmt::format("{} external write {:08x} {}", position_text(now), a.value, hex(bytes)));
 }
 
+void LoggingObserver::translation_dropped(LinearAddr page, Position now) {
+  line_(fmt::format("{} translation of page {:08x} dropped", position_text(now), page.value));
+}
+
 void LoggingObserver::halted(Position now) { line_(fmt::format("{} halted", position_text(now))); }
 
 void LoggingObserver::cache_flushed(bool write_back, Position now) {

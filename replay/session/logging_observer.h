@@ -30,6 +30,7 @@ class LoggingObserver final : public Observer {
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void translation_dropped(LinearAddr page, Position now) override;
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;
   void shutdown(Position now) override;

@@ -251,6 +251,7 @@ Replayer::Checkpoint Replayer::checkpoint() const {
   c.next_external = next_external_;
   c.next_io = next_io_;
   c.next_internal = next_internal_;
+  c.next_dropped = next_dropped_;
   c.io_done = io_done_;
   c.written_bytes = tally_->written_bytes;
   c.interrupts = tally_->interrupts;
@@ -265,6 +266,7 @@ void Replayer::restore(const Checkpoint& c) {
   next_external_ = c.next_external;
   next_io_ = c.next_io;
   next_internal_ = c.next_internal;
+  next_dropped_ = c.next_dropped;
   io_done_ = c.io_done;
   tally_->written_bytes = c.written_bytes;
   tally_->interrupts = c.interrupts;
@@ -303,6 +305,8 @@ Position Replayer::next_stop() const {
     const ExternalWrite& next = external_writes_[next_external_];
     if (next.position_known) stop = std::min(stop, next.position);
   }
+  if (next_dropped_ < schedule_.dropped_translations.size())
+    stop = std::min(stop, schedule_.dropped_translations[next_dropped_].position);
   return stop;
 }
 
@@ -370,6 +374,11 @@ bool Replayer::external_write_is_due() const {
   return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
 }
 
+bool Replayer::drop_is_due() const {
+  return next_dropped_ < schedule_.dropped_translations.size() &&
+         schedule_.dropped_translations[next_dropped_].position <= machine_.position();
+}
+
 bool Replayer::wakes() const {
   return options_.last_halt_completes || next_interrupt_ < schedule_.interrupts.size() ||
          next_external_ < schedule_.external_writes.size();
@@ -383,6 +392,11 @@ bool Replayer::wants_stop(Position next) {
 }
 
 bool Replayer::apply_due() {
+  // Before what is delivered there: the delivery may access the page.
+  if (drop_is_due()) {
+    machine_.drop_translation(schedule_.dropped_translations[next_dropped_++].page);
+    return true;
+  }
   const bool interrupt = interrupt_is_due();
   const bool external = external_write_is_due();
   if (external && interrupt) {

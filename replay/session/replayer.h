@@ -72,7 +72,8 @@ class Replayer final : private Environment {
   struct Checkpoint {
     Machine::Snapshot machine;
     ReplayReport report;
-    std::size_t next_interrupt = 0, next_external = 0, next_io = 0, next_internal = 0;
+    std::size_t next_interrupt = 0, next_external = 0, next_io = 0, next_internal = 0,
+                next_dropped = 0;
     std::uint64_t io_done = 0, written_bytes = 0, interrupts = 0, exceptions = 0;
   };
   Checkpoint checkpoint() const;
@@ -118,6 +119,7 @@ class Replayer final : private Environment {
   bool apply_due();
   bool interrupt_is_due() const;
   bool external_write_is_due() const;
+  bool drop_is_due() const;
   bool reached(const BusAnchor& anchor) const;
   bool deliver_interrupt();
   bool finished() const;
@@ -138,6 +140,7 @@ class Replayer final : private Environment {
   std::size_t next_external_ = 0;
   std::size_t next_io_ = 0;
   std::size_t next_internal_ = 0;
+  std::size_t next_dropped_ = 0;
   PortBus port_bus_;
   PortCount port_count_;
   std::uint64_t io_done_ = 0;            ///< as BusAnchor::io

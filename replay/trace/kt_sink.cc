@@ -275,6 +275,10 @@ void KtSink::external_write(PhysAddr at, std::uint32_t size, Position now) {
   note(KtNote::Kind::external_write, now, at.value, size);
 }
 
+void KtSink::translation_dropped(LinearAddr page, Position now) {
+  note(KtNote::Kind::translation_dropped, now, page.page());
+}
+
 void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
 
 void KtSink::shutdown(Position now) { note(KtNote::Kind::shutdown, now); }

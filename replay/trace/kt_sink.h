@@ -103,6 +103,7 @@ class KtSink final : public Observer {
   }
   /// For who knows how many bytes were written, and not which.
   void external_write(PhysAddr at, std::uint32_t size, Position now);
+  void translation_dropped(LinearAddr page, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
   void address_space(AddressSpaceId cr3, Position now) override;

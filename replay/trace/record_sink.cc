@@ -131,6 +131,10 @@ void RecordSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes
   add_event(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
 }
 
+void RecordSink::translation_dropped(LinearAddr page, Position now) {
+  add_event(KtNote::Kind::translation_dropped, now, page.page());
+}
+
 void RecordSink::halted(Position now) { add_event(KtNote::Kind::halted, now); }
 
 void RecordSink::shutdown(Position now) { add_event(KtNote::Kind::shutdown, now); }

@@ -32,6 +32,7 @@ class RecordSink final : public Observer {
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
+  void translation_dropped(LinearAddr page, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
   void address_space(AddressSpaceId cr3, Position now) override;

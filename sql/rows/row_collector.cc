@@ -223,7 +223,8 @@ void RowCollector::add_system(const tools::MachineEvent& event, const char* kind
   if (!needs_.system) return;
   const bool loads = event.kind == Kind::address_space;
   if (loads) loaded_ = {event.position, event.before};
-  const bool is_told = loads || event.kind == Kind::cache_flushed;
+  const bool drops = event.kind == Kind::translation_dropped;
+  const bool is_told = loads || drops || event.kind == Kind::cache_flushed;
   const std::uint32_t level = is_told ? context.level_within() : event.level;
   // An IRET to another task has loaded its page tables before it is told.
   const AddressSpaceId space =
@@ -231,7 +232,7 @@ void RowCollector::add_system(const tools::MachineEvent& event, const char* kind
   // The event may have given the process another name by now.
   const bool is_known = process_before_ != nullptr && address_space_before_ == space;
   rows_.system.push_back(
-      {event.position, kind, event.value, loads,
+      {event.position, kind, drops ? event.linear.value : event.value, loads || drops,
        contexts_.number(is_known ? *process_before_ : names_.process_of(space), level)});
 }
 
@@ -283,6 +284,9 @@ void RowCollector::event(const tools::MachineEvent& event, const tools::Context&
       break;
     case Kind::cache_flushed:
       add_system(event, event.value != 0 ? "WBINVD" : "INVD", context);
+      break;
+    case Kind::translation_dropped:
+      add_system(event, "translation dropped", context);
       break;
     case Kind::port_read:
     case Kind::port_write:

@@ -74,7 +74,8 @@ struct EventRow {
   bool has_vector() const { return kind <= Kind::nmi; }
 };
 
-/// A change of level or of page tables that is no delivery, or a flush of the caches.
+/// A change of level or of page tables that is no delivery, a flush of the caches, or a dropped
+/// translation.
 struct SystemRow {
   Position at;
   const char* kind = "";

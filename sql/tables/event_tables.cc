@@ -94,9 +94,11 @@ enum SystemColumn : int {
 constexpr Column kSystemColumns[] = {
     {integer, exact, "position", "instructions completed before it"},
     {text, none, "kind",
-     "return from interrupt, SYSENTER, SYSEXIT, SYSCALL, SYSRET, load of CR3 or CR0, INVD or "
-     "WBINVD"},
-    {integer, none, "value", "for a load of CR3: its new value, else NULL"},
+     "return from interrupt, SYSENTER, SYSEXIT, SYSCALL, SYSRET, load of CR3 or CR0, INVD, "
+     "WBINVD, or translation dropped"},
+    {integer, none, "value",
+     "for a load of CR3: its new value; for a dropped translation: the page's linear address; "
+     "else NULL"},
     {text, none, "process", "name of the process before it, or its page tables (CR3)"},
     {integer, none, "level", "privilege level before it"},
 };

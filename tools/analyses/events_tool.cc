@@ -88,6 +88,8 @@ class EventsTool final : public Tool {
         return "load of CR3 or CR0";
       case Kind::external_write:
         return "external write";
+      case Kind::translation_dropped:
+        return "translation dropped";
       case Kind::halted:
         return "halt";
       case Kind::shutdown:

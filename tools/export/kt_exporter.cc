@@ -72,6 +72,8 @@ class KtTool final : public Tool {
       case MachineEvent::Kind::external_write:
         return sink_at(event.position, context)
             .external_write(event.physical, event.size, event.position);
+      case MachineEvent::Kind::translation_dropped:
+        return sink_at(event.position, context).translation_dropped(event.linear, event.position);
       case MachineEvent::Kind::mapping:
         return sink_at(event.position, context)
             .mapping(event.linear, event.physical, event.position);

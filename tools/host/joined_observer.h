@@ -69,6 +69,10 @@ class JoinedObserver final : public Observer {
     first_.external_write(a, bytes, now);
     second_.external_write(a, bytes, now);
   }
+  void translation_dropped(LinearAddr page, Position now) override {
+    first_.translation_dropped(page, now);
+    second_.translation_dropped(page, now);
+  }
   void halted(Position now) override {
     first_.halted(now);
     second_.halted(now);

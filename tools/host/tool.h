@@ -197,6 +197,7 @@ struct MachineEvent {
     call_ended,     ///< the same, of one whose beginning was told
     window_opened,  ///< the tool is told again
     window_closed,
+    translation_dropped,  ///< the processor loses what it holds of a page by itself: `linear`
   };
   Kind kind = Kind::delivered;
   Position position;  ///< instructions completed before it
@@ -210,6 +211,13 @@ struct MachineEvent {
   std::uint64_t number = 0;          ///< of the call: tells those apart that are open at once
   PhysAddr physical;
   LinearAddr linear;
+
+  static MachineEvent at(Kind kind, Position position) {
+    MachineEvent event;
+    event.kind = kind;
+    event.position = position;
+    return event;
+  }
 };
 
 /// The properties of the recorded machine that matter without the recording.

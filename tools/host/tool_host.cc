@@ -105,10 +105,10 @@ void ToolHost::count_for_windows(Happening h, Position now) {
   // A window that closes here is told so while it is open, one that opens when it is.
   if (was_open) {
     WindowCounter after = *counter_;
-    if (after.count(h)) tell_event(event_at(MachineEvent::Kind::window_closed, now));
+    if (after.count(h)) tell_event(MachineEvent::at(MachineEvent::Kind::window_closed, now));
   }
   if (counter_->count(h) && !was_open) {
-    tell_event(event_at(MachineEvent::Kind::window_opened, now));
+    tell_event(MachineEvent::at(MachineEvent::Kind::window_opened, now));
   }
 }
 
@@ -447,7 +447,7 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
 /// The context after an instruction.
 void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
   const auto event_of = [&](MachineEvent::Kind kind) {
-    MachineEvent event = event_at(kind, now);
+    MachineEvent event = MachineEvent::at(kind, now);
     event.level = context_.level();
     return event;
   };

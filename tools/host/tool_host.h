@@ -84,6 +84,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void translation_dropped(LinearAddr page, Position now) override;
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;
   void shutdown(Position now) override;
@@ -151,7 +152,6 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void flush_others();
   void leave_repeat(Position at);
   void tell_event(MachineEvent event);
-  MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
   void call_began(std::uint64_t number, const SystemCall& call) override;
   void call_ended(std::uint64_t number, const SystemCall& call) override;
   void tell_call(MachineEvent::Kind kind, std::uint64_t number, const SystemCall& call,

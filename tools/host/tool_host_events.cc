@@ -5,13 +5,6 @@
 
 namespace citcat::tools {
 
-MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
-  MachineEvent event;
-  event.kind = kind;
-  event.position = now;
-  return event;
-}
-
 void ToolHost::tell_event(MachineEvent event) {
   now_ = event.position;
   if (options_.names != nullptr) options_.names->event(event, context_);
@@ -41,21 +34,21 @@ void ToolHost::call_ended(std::uint64_t number, const SystemCall& call) {
 
 void ToolHost::tell_call(MachineEvent::Kind kind, std::uint64_t number, const SystemCall& call,
                          Group& group) {
-  MachineEvent event = event_at(kind, now_);
+  MachineEvent event = MachineEvent::at(kind, now_);
   event.call = &call;
   event.number = number;
   for (const std::size_t i : listening_.events) group.tools[i]->event(event, context_);
 }
 
 void ToolHost::mapping(LinearAddr page, PhysAddr frame, Position now) {
-  MachineEvent event = event_at(MachineEvent::Kind::mapping, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::mapping, now);
   event.linear = page;
   event.physical = frame;
   tell_event(event);
 }
 
 void ToolHost::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  MachineEvent event = event_at(MachineEvent::Kind::port_read, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::port_read, now);
   event.port = port;
   event.size = size;
   event.value = value;
@@ -64,7 +57,7 @@ void ToolHost::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
 }
 
 void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  MachineEvent event = event_at(MachineEvent::Kind::port_write, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::port_write, now);
   event.port = port;
   event.size = size;
   event.value = value;
@@ -76,7 +69,7 @@ void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
   if (delivery.kind == DeliveredEvent::Kind::software) pending_.forget_code();
   flush_others();
   if (context_.refresh()) context_changed();
-  MachineEvent event = event_at(MachineEvent::Kind::delivered, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::delivered, now);
   event.delivery = delivery;
   leave_repeat(now);
   tell_event(event);
@@ -99,25 +92,35 @@ void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
 
 void ToolHost::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   flush_others();
-  MachineEvent event = event_at(MachineEvent::Kind::external_write, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::external_write, now);
   event.physical = a;
   event.size = static_cast<std::uint32_t>(bytes.size());
   tell_event(event);
 }
 
-void ToolHost::halted(Position now) { tell_event(event_at(MachineEvent::Kind::halted, now)); }
+void ToolHost::translation_dropped(LinearAddr page, Position now) {
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::translation_dropped, now);
+  event.linear = page;
+  tell_event(event);
+}
+
+void ToolHost::halted(Position now) {
+  tell_event(MachineEvent::at(MachineEvent::Kind::halted, now));
+}
 
 void ToolHost::cache_flushed(bool write_back, Position now) {
-  MachineEvent event = event_at(MachineEvent::Kind::cache_flushed, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::cache_flushed, now);
   event.value = write_back ? 1 : 0;
   tell_event(event);
 }
 
-void ToolHost::shutdown(Position now) { tell_event(event_at(MachineEvent::Kind::shutdown, now)); }
+void ToolHost::shutdown(Position now) {
+  tell_event(MachineEvent::at(MachineEvent::Kind::shutdown, now));
+}
 
 void ToolHost::address_space(AddressSpaceId cr3, Position now) {
   flush_others();
-  MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
+  MachineEvent event = MachineEvent::at(MachineEvent::Kind::address_space, now);
   event.value = cr3;
   const AddressSpaceId before = context_.address_space();
   context_.address_space_loaded(cr3);

@@ -95,6 +95,7 @@ std::uint32_t kind_of(const MachineEvent& event) {
       return CITCAT_TOOL_WINDOW_OPENED;
     case Kind::window_closed:
       return CITCAT_TOOL_WINDOW_CLOSED;
+    case Kind::translation_dropped:
     case Kind::call_began:
     case Kind::call_ended:
       return 0;  // what they tell is in C++

@@ -28,10 +28,12 @@ enum Kind : std::size_t {
   kExternalWrite,
   kSwitch,
   kHalt,
+  kDroppedTranslation,
   kMomentKinds,
 };
 constexpr std::array<const char*, kMomentKinds> kKindNames{
-    "interrupt", "exception", "system call", "port", "external write", "switch", "halt"};
+    "interrupt",      "exception", "system call", "port",
+    "external write", "switch",    "halt",        "dropped translation"};
 
 struct MomentsOptions {
   std::size_t edge = 0, around = 0, events = 0, places = 0;
@@ -140,6 +142,8 @@ std::optional<KtNote> note_of(const MachineEvent& event) {
       return at(KtNote::Kind::halted, 0, 0);
     case MachineEvent::Kind::shutdown:
       return at(KtNote::Kind::shutdown, 0, 0);
+    case MachineEvent::Kind::translation_dropped:
+      return at(KtNote::Kind::translation_dropped, event.linear.page(), 0);
     default:
       return std::nullopt;
   }
@@ -188,6 +192,8 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
     case MachineEvent::Kind::halted:
     case MachineEvent::Kind::shutdown:
       return happened(kHalt, 0, event.position, kt_note_text(*note));
+    case MachineEvent::Kind::translation_dropped:
+      return happened(kDroppedTranslation, 0, event.position, kt_note_text(*note));
     default:
       return;
   }
@@ -198,6 +204,7 @@ void MomentsTool::report_events(Report& out) const {
       out.table("kinds", "Events by kind, and how many of them one listed event stands for",
                 {{"kind", "kind", ""}, {"count", "count", ""}, {"every", "every", ""}});
   for (std::size_t k = 0; k < kMomentKinds; ++k) {
+    if (k == kDroppedTranslation && kinds_[k].listed.count() == 0) continue;
     kinds.row({std::string(kKindNames[k]), kinds_[k].listed.count(), kinds_[k].listed.stride()});
   }
   Table& table = out.table("events", "Events",

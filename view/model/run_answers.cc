@@ -282,7 +282,7 @@ Json answer_timeline(RunView& view, const Query& query) {
 // ---- events
 
 const char* kind_name(RunEvent::Kind kind) {
-  constexpr std::array<const char*, 11> kNames{"interrupt",
+  constexpr std::array<const char*, 12> kNames{"interrupt",
                                                "nmi",
                                                "smi",
                                                "exception",
@@ -292,7 +292,8 @@ const char* kind_name(RunEvent::Kind kind) {
                                                "external_write",
                                                "halt",
                                                "shutdown",
-                                               "process"};
+                                               "process",
+                                               "translation_dropped"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -317,6 +318,9 @@ Json event_json(const RunView& view, const RunEvent& event) {
     case Kind::external_write:
       json["physical"] = physical_text(view, PhysAddr{event.value});
       json["size"] = event.size;
+      break;
+    case Kind::translation_dropped:
+      json["address"] = linear_text(view, LinearAddr{event.value});
       break;
     case Kind::process:
       json["process"] = view.index().process_label(static_cast<std::size_t>(event.value));

@@ -307,6 +307,14 @@ void RunIndex::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   happened(event, &RunBucket::external_writes);
 }
 
+void RunIndex::translation_dropped(LinearAddr page, Position now) {
+  RunEvent event;
+  event.kind = RunEvent::Kind::translation_dropped;
+  event.value = page.value;
+  event.instruction = now.instruction;
+  happened(event, nullptr);
+}
+
 void RunIndex::halted(Position now) {
   RunEvent event;
   event.kind = RunEvent::Kind::halt;

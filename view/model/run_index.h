@@ -40,10 +40,12 @@ struct RunEvent {
     halt,
     shutdown,
     process,  ///< which is running now
+    translation_dropped,
   } kind = Kind::interrupt;
   std::uint8_t vector = 0, size = 0;
   std::uint16_t port = 0;
-  /// What a port passes, an address (CR2, or where a device writes), or the number of a process.
+  /// What a port passes, an address (CR2, where a device writes, or a page), or the number of a
+  /// process.
   std::uint64_t value = 0;
   std::uint64_t instruction = 0;
 };
@@ -118,6 +120,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void translation_dropped(LinearAddr page, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
   void address_space(AddressSpaceId cr3, Position now) override;

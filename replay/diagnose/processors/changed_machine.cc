@@ -143,6 +143,7 @@ bool is_shown_to_end(const RecordingFile& file) {
 Recording completed(Recording derived, const Recording& before, bool ends_with_bus) {
   derived.initial = before.initial;
   derived.internal_reads = before.internal_reads;
+  derived.dropped_translations = before.dropped_translations;
   derived.provenance = before.provenance;
   derived.bus.address_mask = before.bus.address_mask;
   if (!ends_with_bus) derived.instructions = before.instructions;

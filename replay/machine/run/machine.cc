@@ -115,6 +115,12 @@ void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> da
   if (goes_on) cpu_.memory.external_write(captured, data);
 }
 
+void Machine::drop_translation(LinearAddr page) {
+  const bool goes_on =
+      goes_through([&] { cpu_.audience.translation_dropped(page, cpu_.position); });
+  if (goes_on) cpu_.mmu.drop(page);
+}
+
 void Machine::correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
   cpu_.audience.correct(captured, bytes);
 }

@@ -30,6 +30,7 @@ function event_text(event) {
     case "external_write": return [counted(event.size, "byte"), " by another bus master at ", memory_link(event.physical, event.physical, "physical")];
     case "process": return `process ${event.process}`;
     case "exception": return `exception ${event.vector}h${event.address === undefined ? "" : `, page fault at ${event.address}`}`;
+    case "translation_dropped": return `translation of the page at ${event.address} dropped`;
     case "nmi": return "NMI";
     case "smi": return "SMI";
     case "interrupt": return `interrupt ${event.vector}h`;

@@ -68,9 +68,9 @@ class DecompressionBomb : public test::TemporaryFolder {
 };
 
 TEST_F(DecompressionBomb, EventsAreBoundByTheTotals) {
-  for (const auto& [kind, columns] :
-       {std::pair{kIoReadChunk, 7}, std::pair{kInterruptChunk, 10},
-        std::pair{kInternalReadChunk, 8}, std::pair{kDigestChunk, 2}}) {
+  for (const auto& [kind, columns] : {std::pair{kIoReadChunk, 7}, std::pair{kInterruptChunk, 10},
+                                      std::pair{kInternalReadChunk, 8}, std::pair{kDigestChunk, 2},
+                                      std::pair{kDroppedChunk, 3}}) {
     begin(100);
     for (int i = 0; i < 300; ++i) add(kind, rows(kEventChunkRows, columns));
     finish();

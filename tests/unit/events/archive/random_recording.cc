@@ -103,6 +103,13 @@ void RandomRecording::fill_events(Recording& recording) {
     for (std::uint32_t* value : {&e.eax, &e.ebx, &e.ecx, &e.edx}) *value = word();
     recording.internal_reads.push_back(e);
   }
+  std::uint64_t instruction = 0;
+  for (std::uint64_t i = number(20); i > 0; --i) {
+    constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+    instruction += number(kApart);
+    const LinearAddr page = LinearAddr{random_()}.page_begin();
+    recording.dropped_translations.push_back({{instruction, word()}, page});
+  }
 }
 
 Recording RandomRecording::recording() {
@@ -189,6 +196,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     EXPECT_EQ(x.ecx, y.ecx);
     EXPECT_EQ(x.edx, y.edx);
   }
+  EXPECT_TRUE(a.dropped_translations == b.dropped_translations);
 }
 
 void expect_equal_totals(const RecordingTotals& a, const RecordingTotals& b) {
