@@ -46,18 +46,19 @@ void require_fields(const LineReader& lines, const std::vector<std::string_view>
 
 constexpr std::string_view kRegisterRead = "APICRD", kRegisterWrite = "APICWR";
 
-constexpr std::string_view kEmulatorStore = "STORED";
+constexpr std::string_view kEmulatorStore = "STORED", kDropped = "DROPPED";
 
 bool is_register_access(const std::vector<std::string_view>& fields) {
   return fields[1] == kRegisterRead || fields[1] == kRegisterWrite;
 }
 
-/// The instruction's number, which rows of accesses always have.
+/// The instruction's number, which rows of these kinds always have.
 std::uint64_t access_count(const LineReader& lines, std::string_view field) {
   const auto count = parse_number(field, 10);
   if (!count)
     lines.fail(
-        "icount: expected a decimal number, for an access to a register or a byte, found \"" +
+        "icount: expected a decimal number, for an access to a register or a byte, or a dropped "
+        "translation, found \"" +
         std::string(field) + "\"");
   return *count;
 }
@@ -69,6 +70,15 @@ EmulatorStore parse_emulator_store(const LineReader& lines,
   store.value = static_cast<std::uint8_t>(hex_field(lines, "eax", fields[3], 8));
   store.address = PhysAddr{hex_field(lines, "ecx", fields[5], 64)};
   return store;
+}
+
+DroppedTranslation parse_dropped(const LineReader& lines,
+                                 const std::vector<std::string_view>& fields) {
+  DroppedTranslation dropped;
+  dropped.position.instruction = access_count(lines, fields[0]);
+  dropped.position.iteration = register_field(lines, "ebx", fields[4]);
+  dropped.page = LinearAddr{hex_field(lines, "ecx", fields[5], 64)}.page_begin();
+  return dropped;
 }
 
 RegisterAccess parse_register_access(const LineReader& lines,
@@ -99,8 +109,8 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   const auto op = parse_op(fields[1]);
   if (!op)
     lines.fail(
-        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND, RDSEED, APICRD, APICWR or "
-        "STORED, found \"" +
+        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND, RDSEED, APICRD, APICWR, "
+        "STORED or DROPPED, found \"" +
         std::string(fields[1]) + "\"");
   read.op = *op;
   read.ip = hex_field(lines, "eip", fields[2], 64);
@@ -137,7 +147,7 @@ InternalReads load_side_values(const std::string& path) {
 InternalReads read_side_values(std::unique_ptr<InputStream> input) {
   InternalReads reads;
   for_rows(std::move(input), [&](const LineReader& lines, const auto& fields) {
-    if (is_register_access(fields) || fields[1] == kEmulatorStore) return;
+    if (is_register_access(fields) || fields[1] == kEmulatorStore || fields[1] == kDropped) return;
     const InternalRead read = parse_line(lines, fields);
     if (!reads.empty() && read.position < reads.back().position) {
       lines.fail("icount: counts must not decrease");
@@ -166,6 +176,23 @@ std::vector<EmulatorStore> load_emulator_stores(const std::string& path) {
     if (fields[1] == kEmulatorStore) stores.push_back(parse_emulator_store(lines, fields));
   });
   return stores;
+}
+
+std::vector<DroppedTranslation> load_dropped_translations(const std::string& path) {
+  return read_dropped_translations(std::make_unique<InputStream>(path));
+}
+
+std::vector<DroppedTranslation> read_dropped_translations(std::unique_ptr<InputStream> input) {
+  std::vector<DroppedTranslation> all;
+  for_rows(std::move(input), [&](const LineReader& lines, const auto& fields) {
+    if (fields[1] != kDropped) return;
+    const DroppedTranslation dropped = parse_dropped(lines, fields);
+    if (!all.empty() && dropped.position.instruction < all.back().position.instruction) {
+      lines.fail("icount: counts must not decrease");
+    }
+    all.push_back(dropped);
+  });
+  return all;
 }
 
 }  // namespace citcat

@@ -18,8 +18,9 @@ namespace citcat {
 /// instruction are hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
 ///
-/// Accesses to registers of the local APIC are among them, as APICRD and APICWR, and bytes that
-/// the emulator has stored, as STORED; they are left out here.
+/// Accesses to registers of the local APIC are among them, as APICRD and APICWR, bytes that the
+/// emulator has stored, as STORED, and translations that the processor has dropped, as DROPPED;
+/// they are left out here.
 InternalReads load_side_values(const std::string& path);
 InternalReads read_side_values(std::unique_ptr<InputStream> input);
 
@@ -45,5 +46,11 @@ struct EmulatorStore {
 };
 /// Those of such a file, in its order. Throws FormatError with the line number.
 std::vector<EmulatorStore> load_emulator_stores(const std::string& path);
+
+/// The translations that the processor has dropped, in the order of instructions: `ebx` is the
+/// number of completed iterations of the REP in flight, `ecx` an address in the page. Throws
+/// FormatError with the line number.
+std::vector<DroppedTranslation> load_dropped_translations(const std::string& path);
+std::vector<DroppedTranslation> read_dropped_translations(std::unique_ptr<InputStream> input);
 
 }  // namespace citcat

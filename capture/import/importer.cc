@@ -443,25 +443,35 @@ void Importer::drain() {
   }
 }
 
-InternalReads Importer::internal_reads(const Recording& recording) {
-  InternalReads kept;
-  if (options_.capture.internal_path.empty()) return kept;
+/// What crosses no bus, from the file that has it.
+void Importer::take_internal(Recording& recording) {
+  if (options_.capture.internal_path.empty()) return;
   const bool base_known = counts_instructions()
                               ? base_known_ && (by_dump_ || audit_.counting() != Counting::none)
                               : !prefix_seen_;
   if (!base_known && prefix_seen_) {
     warn("values of " + options_.capture.internal_path +
          " cannot be placed, because the instruction count at the start is not known");
-    return kept;
+    return;
   }
+  recording.internal_reads = internal_reads(recording);
+  recording.dropped_translations = dropped_translations(recording);
+  stores_ = EmulatorStores(options_.capture.internal_path);
+}
+
+/// Whether an instruction is not part of the recording, which ends where `--stop` says.
+bool Importer::is_behind(const Recording& recording, std::uint64_t instruction) const {
+  return recording.instructions && options_.stop && instruction >= *recording.instructions;
+}
+
+InternalReads Importer::internal_reads(const Recording& recording) const {
+  InternalReads kept;
   for (InternalRead read : load_side_values(options_.capture.internal_path)) {
     if (read.position_known) {
       const Position base = counts_instructions() ? base_ : Position{};
       if (read.position.instruction < base.instruction) continue;
       read.position = RecordingBuilder::rebase(read.position, base);
-      const bool beyond = recording.instructions && options_.stop &&
-                          read.position.instruction >= *recording.instructions;
-      if (beyond) break;
+      if (is_behind(recording, read.position.instruction)) break;
     }
     if (options_.ignore_counts != IgnoreCounts::none || !counts_instructions()) {
       read.position_known = false;
@@ -469,7 +479,25 @@ InternalReads Importer::internal_reads(const Recording& recording) {
     }
     kept.push_back(read);
   }
-  stores_ = EmulatorStores(options_.capture.internal_path);
+  return kept;
+}
+
+/// They are of use only where the capture counts instructions.
+std::vector<DroppedTranslation> Importer::dropped_translations(const Recording& recording) {
+  std::vector<DroppedTranslation> kept;
+  const std::string& path = options_.capture.internal_path;
+  const bool counts = counts_instructions() && options_.ignore_counts == IgnoreCounts::none;
+  for (DroppedTranslation dropped : load_dropped_translations(path)) {
+    if (!counts) {
+      warn("dropped translations of " + path +
+           " cannot be placed, because instructions are not counted");
+      break;
+    }
+    if (dropped.position.instruction < base_.instruction) continue;
+    dropped.position = RecordingBuilder::rebase(dropped.position, base_);
+    if (is_behind(recording, dropped.position.instruction)) break;
+    kept.push_back(dropped);
+  }
   return kept;
 }
 
@@ -579,7 +607,7 @@ void Importer::fill_in(Recording& recording) {
     recording.bus.form = info.bus.form;
   }
   recording.ending = ending_;
-  recording.internal_reads = internal_reads(recording);
+  take_internal(recording);
   recording.provenance = {info.files, info.format, options_text(options_, info.clock_hz)};
   recording.warnings = info.warnings;
   for (const std::string& text : warnings_) recording.warnings.push_back(text);

@@ -74,7 +74,10 @@ class Importer {
   void drain();
   Recording finish();
   void settle_smbase(Recording& recording);
-  InternalReads internal_reads(const Recording& recording);
+  void take_internal(Recording& recording);
+  bool is_behind(const Recording& recording, std::uint64_t instruction) const;
+  InternalReads internal_reads(const Recording& recording) const;
+  std::vector<DroppedTranslation> dropped_translations(const Recording& recording);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
   bool starts_with_tlb() const;

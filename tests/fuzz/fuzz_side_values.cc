@@ -3,9 +3,15 @@
 #include "fuzz/fuzz_target.h"
 
 CITCAT_FUZZ_TARGET(side_values) {
-  try {
-    citcat::read_side_values(citcat::fuzz::stream(data, size));
-  } catch (const citcat::FormatError&) {
+  for (const bool dropped : {false, true}) {
+    try {
+      auto input = citcat::fuzz::stream(data, size);
+      if (dropped)
+        citcat::read_dropped_translations(std::move(input));
+      else
+        citcat::read_side_values(std::move(input));
+    } catch (const citcat::FormatError&) {
+    }
   }
   return 0;
 }
