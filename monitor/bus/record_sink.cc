@@ -140,6 +140,17 @@ void RecordSink::say_left(std::uint64_t machine, std::uint8_t value) {
   say({text, static_cast<std::size_t>(size)});
 }
 
+void RecordSink::say_dropped(std::uint64_t page) {
+  const Position& its = positions_[driver_];
+  char name[16] = "value", text[128];
+  if (several_) std::snprintf(name, sizeof name, "value-of %u", driver_);
+  const int size =
+      std::snprintf(text, sizeof text, "%s %llu,DROPPED,0,00000000,%08x,%08llx,00000000", name,
+                    static_cast<unsigned long long>(its.instructions), its.iterations,
+                    static_cast<unsigned long long>(page));
+  say({text, static_cast<std::size_t>(size)});
+}
+
 void RecordSink::say(std::string_view line) {
   flush();
   std::string text(line);

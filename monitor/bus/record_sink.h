@@ -95,6 +95,9 @@ class RecordSink {
   /// The emulator, and no processor, has stored this byte, which the instruction at the present
   /// position reads.
   void say_left(std::uint64_t machine, std::uint8_t value);
+  /// The selected processor must have dropped its translation of the page at this linear address
+  /// before the instruction, or the iteration, at its present position.
+  void say_dropped(std::uint64_t page);
   /// Sends a line of text at once; records made before it have been sent by then.
   void say(std::string_view line);
   void flush();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <span>
 
 namespace citcat::monitor {
@@ -20,16 +19,31 @@ std::uint64_t CodeStream::base_at(std::uint64_t ip, std::uint64_t translated_at)
   return segment_.base;
 }
 
-std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState& state) const {
+/// `gpr(n)`, `base(segment)`: what registers hold.
+template <typename Gpr, typename Base>
+std::uint64_t CodeStream::address_of_operand(const Insn& insn, Gpr gpr, Base base) const {
   const MemoryOperand operand = insn.details().operand;
-  std::array<std::uint64_t, kRip + 1> registers;
-  std::copy(std::begin(state.gpr), std::end(state.gpr), registers.begin());
+  std::array<std::uint64_t, kRip + 1> registers{};
+  for (const int n : {operand.base, operand.index})
+    if (n >= 0 && n < kRip) registers[static_cast<unsigned>(n)] = gpr(static_cast<unsigned>(n));
   registers[kRip] = insn.linear + displacement_;
   const std::uint64_t offset = operand_offset(operand, registers.data(), true);
   // In 64-bit mode FS and GS alone have a base.
   const bool flat = insn.code == CodeSize::bits64 && operand.segment < kFs;
-  const std::uint64_t base = flat ? 0 : state.segment[operand.segment].base;
-  return linear_at(base, offset, operand.width).value;
+  return linear_at(flat ? 0 : base(operand.segment), offset, operand.width).value;
+}
+
+std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState& state) const {
+  return address_of_operand(
+      insn, [&](unsigned n) { return state.gpr[n]; },
+      [&](unsigned segment) { return state.segment[segment].base; });
+}
+
+std::uint64_t CodeStream::effective_address(const Insn& insn) const {
+  Registers& registers = cpu_.registers;
+  return address_of_operand(
+      insn, [&](unsigned n) { return registers.gpr(n); },
+      [&](unsigned segment) { return cpu_.segment_base(segment, registers.selector(segment)); });
 }
 
 bool CodeStream::fetch_unseen(const Insn& insn, std::uint64_t linear) {

@@ -32,6 +32,8 @@ class CodeStream {
   }
   /// The linear address that the instruction's memory operand has.
   std::uint64_t effective_address(const Insn& insn, const LoggedState& state) const;
+  /// The same without the state, which takes long.
+  std::uint64_t effective_address(const Insn& insn) const;
 
   std::uint64_t base() const { return segment_.base; }
   /// The same, where something may have loaded CS since the instruction in flight was found.
@@ -60,6 +62,8 @@ class CodeStream {
   bool fetch_unseen(const Insn& insn, std::uint64_t linear);
 
  private:
+  template <typename Gpr, typename Base>
+  std::uint64_t address_of_operand(const Insn& insn, Gpr gpr, Base base) const;
   std::uint64_t base_at(std::uint64_t ip, std::uint64_t translated_at);
 
   /// No linear address of any mode: it is not canonical.

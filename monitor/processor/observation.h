@@ -16,6 +16,7 @@ struct Observation {
               CacheModel model)
       : cpu(memory, sink, log, registers, model) {
     cpu.bus.set_descriptors([this](PhysicalAddress address) { return tables.hold(address); });
+    cpu.walker.set_dropped([this](std::uint64_t page) { cpu.sink.say_dropped(page); });
   }
 
   ObservedProcessor cpu;

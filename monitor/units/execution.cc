@@ -53,6 +53,9 @@ void Execution::prepare(const Insn& insn) {
     case InsnKind::flush_line:
       flight_.operand = seen_.code.effective_address(insn, registers.state());
       break;
+    case InsnKind::invlpg:
+      flight_.operand = seen_.code.effective_address(insn);
+      break;
     case InsnKind::vector:
       seen_.recording.give_up(
           "AVX is used, which no replayer holds; choose a processor without it, such as -cpu "
@@ -113,7 +116,7 @@ void Execution::finish(const LoggedState* after) {
       units_.values.say_random("RDSEED");
       break;
     case InsnKind::invlpg:
-      cpu_.walker.flush();
+      cpu_.walker.invalidate(*flight_.operand);
       break;
     case InsnKind::control_register:
       seen_.control.load(insn.what);

@@ -46,7 +46,9 @@ std::optional<PageWalker::Entry> PageWalker::walk_four_levels(std::uint64_t line
     if (!read) return std::nullopt;
     const std::uint64_t within = last ? within_page(level) : 0;
     const PhysicalAddress named = named_by((*read & ~within) | (linear & within));
-    if (last) return entry(linear >> kPageBits, named, static_cast<std::uint32_t>(*read), at);
+    if (last)
+      return entry(linear >> kPageBits, named, static_cast<std::uint32_t>(*read), at,
+                   level != kLevels - 1);
     table = named;
   }
 }

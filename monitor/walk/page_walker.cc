@@ -6,6 +6,7 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
   const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
                             ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
+  kept_.change_control(control_, control, loads_cr3);
   control_ = control;
   reach_ = long_mode() ? ~std::uint64_t{0} : ~0u;
   bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
@@ -27,6 +28,11 @@ void PageWalker::load_pointers() {
 
 void PageWalker::flush() {
   for (auto& set : tlb_) set.fill(Entry{});
+}
+
+void PageWalker::invalidate(std::uint64_t linear) {
+  flush();
+  kept_.invalidate(reach(linear) >> 12);
 }
 
 void PageWalker::insert(const Entry& entry) {
@@ -95,6 +101,8 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
     bus_.read_ram(address, size);
     return now;
   }
+  met_marks_ |=
+      *memory_.live(address) & ~*std::as_const(memory_).shadow(address) & (kAccessed | kDirty);
   std::array<std::uint8_t, 8> bytes{};
   std::memcpy(bytes.data(), memory_.live(address), size);
   std::memcpy(bytes.data(), memory_.shadow(address), 4);
@@ -109,7 +117,8 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, 
 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
 PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
-                                    PhysicalAddress at) const {
+                                    PhysicalAddress at, bool large) const {
+  constexpr std::uint32_t kGlobal = 0x100, kGlobalPages = 0x80;  // the second one of CR4
   const PhysicalAddress place = at & a20_mask_;
   frame &= a20_mask_;
   return {page,
@@ -117,11 +126,14 @@ PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, s
           memory_.live(place),
           std::as_const(memory_).shadow(place),
           bus_.page_in_ram(frame),
-          (entry & kDirty) != 0};
+          (entry & kDirty) != 0,
+          (entry & kGlobal) != 0 && (control_.cr4 & kGlobalPages) != 0,
+          large};
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
   ++walks_;
+  met_marks_ = 0;
   if (long_mode()) return walk_four_levels(address, sets);
   const auto linear = static_cast<std::uint32_t>(address);
   if (pae()) return walk_pae(linear, sets);
@@ -133,12 +145,12 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
     const PhysicalAddress frame = large_page(*directory) | (linear & 0x3ff000);
-    return entry(page, frame, *directory, directory_at);
+    return entry(page, frame, *directory, directory_at, true);
   }
   const PhysicalAddress table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
-  return entry(page, *table & ~0xfffu, *table, table_at);
+  return entry(page, *table & ~0xfffu, *table, table_at, false);
 }
 
 /// An entry of 8 bytes that is present.
@@ -166,12 +178,12 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   if ((*named & kLarge) != 0) {
     const PhysicalAddress frame =
         named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
-    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at);
+    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at, true);
   }
   const PhysicalAddress table_at = named_by(*named) + ((linear >> 12) & 0x1ff) * 8;
   const auto last = read_pae_entry(table_at, sets, Names::page);
   if (!last) return std::nullopt;
-  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at);
+  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at, false);
 }
 
 /// An entry without a trace on the bus; 0 where there is no RAM.
@@ -252,12 +264,19 @@ void PageWalker::confirm(std::uint64_t linear, bool user) {
   held.sure_for |= static_cast<std::uint8_t>(1u << int{user});
 }
 
-/// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
-/// to page directories of PAE have none.
-bool PageWalker::may_store(std::uint64_t linear, bool user) const {
+/// The rights of all levels together, without a trace on the bus: a bit is set if no level denies
+/// it (Intel SDM vol. 3, 4.6). Pointers to page directories of PAE have none.
+std::uint64_t PageWalker::rights_of(std::uint64_t linear) const {
+  constexpr std::uint64_t kNoExecute = std::uint64_t{1} << 63;
   const Path path = path_of(linear);
-  std::uint32_t rights = ~0u;
-  for (unsigned n = 0; n < path.count; ++n) rights &= peek(path.at[n]);
+  std::uint64_t rights = kNoExecute | kPresent | kWritable | kUser;
+  for (unsigned n = 0; n < path.count; ++n)
+    rights &= (pae() ? peek_wide(path.at[n]) : peek(path.at[n])) ^ kNoExecute;
+  return rights;
+}
+
+bool PageWalker::may_store(std::uint64_t linear, bool user) const {
+  const std::uint64_t rights = rights_of(linear);
   constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
   if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
   return (rights & kWritable) != 0 || (control_.cr0 & kWriteProtect) == 0;
@@ -292,6 +311,27 @@ bool PageWalker::was_marked(std::uint64_t linear) const {
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
+/// A walk has been made for a page of which a processor holds `kept`, or nothing. `stored`: a store
+/// has been made, or is about to be.
+void PageWalker::fill(const Entry& walked, const KeptPages::Page* kept, bool stored) {
+  // Where the walk was the emulator's and says something else, the processor must have dropped the
+  // page before. A processor makes a clean page dirty itself, with the store that is to come.
+  const bool clean = kept != nullptr && !kept->dirty;
+  const std::uint32_t marks = met_marks_ & ~(clean ? kDirty : 0u);
+  const bool differs = kept != nullptr && (marks != 0 || kept->frame != walked.frame);
+  if (differs) tell_dropped_(walked.page << 12);
+  Entry its = walked;
+  // A store has been made: the page is dirty now, whatever its entry says.
+  its.dirty = its.dirty || stored || (kept != nullptr && !differs && kept->dirty);
+  insert(its);
+  const bool shown_dirty = (*its.shadow & kDirty) != 0;
+  if (kept == nullptr || differs)
+    kept_.keep(its.page,
+               {its.frame, rights_of(its.page << 12), shown_dirty, its.global, its.large});
+  else if (shown_dirty)
+    kept_.store(its.page);
+}
+
 bool PageWalker::translate_for_update(std::uint64_t address, bool user,
                                       std::optional<PhysicalAddress> physical) {
   if (!paging()) return true;
@@ -300,10 +340,11 @@ bool PageWalker::translate_for_update(std::uint64_t address, bool user,
   if (!may_store(linear, user)) return false;
   const Entry* const held = usable(linear >> 12, true);
   if (held != nullptr && (!physical || (held->frame | (linear & 0xfff)) == *physical)) return true;
-  if (auto entry = walk(linear, kAccessed | kDirty)) {
-    entry->dirty = true;
-    insert(*entry);
-  }
+  const KeptPages::Page* const page = kept_.find(linear >> 12, true);
+  // A processor that holds the page makes no walk, unless the emulator has made one.
+  const bool sets =
+      page == nullptr || was_marked(linear) || locate(linear) != (page->frame | (linear & 0xfff));
+  if (const auto walked = walk(linear, sets ? kAccessed | kDirty : 0)) fill(*walked, page, true);
   return true;
 }
 
@@ -311,32 +352,37 @@ std::optional<PhysicalAddress> PageWalker::translate(std::uint64_t address, bool
   const std::uint64_t linear = reach(address);
   const std::uint64_t within = linear & 0xfff;
   if (!paging()) return linear & a20_mask_;
-  const Entry* const held = usable(linear >> 12, store);
-  if (held == nullptr) {
-    auto entry = walk(linear);
-    if (!entry) return std::nullopt;
-    mark_used(linear, store);
-    // A store has been made: the page is dirty now, whatever its entry says.
-    entry->dirty = entry->dirty || store;
-    insert(*entry);
-    return entry->frame | within;
-  }
-  return held->frame | within;
+  if (const Entry* const held = usable(linear >> 12, store)) return held->frame | within;
+  const KeptPages::Page* const page = kept_.find(linear >> 12, store);
+  const auto walked = walk(linear);
+  if (!walked) return std::nullopt;
+  if (page == nullptr || met_marks_ != 0) mark_used(linear, store);
+  fill(*walked, page, store);
+  return walked->frame | within;
 }
 
 std::optional<PhysicalAddress> PageWalker::translate_own_store(std::uint64_t address) {
   const std::uint64_t linear = reach(address);
-  if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
+  if (!paging() || usable(linear >> 12, true) != nullptr ||
+      kept_.find(linear >> 12, true) != nullptr)
+    return translate(linear, true);
   own_store_ = true;
   auto walked = walk(linear, kDirty);
   own_store_ = false;
   if (!walked) return std::nullopt;
-  insert(*walked);
+  fill(*walked, nullptr, false);
   return walked->frame | (linear & 0xfff);
 }
 
 PhysicalAddress PageWalker::walk_as(std::uint64_t address, bool store, PhysicalAddress physical) {
   const std::uint64_t linear = reach(address);
+  // The emulator may hold a page whose table says something else by now.
+  if (paging() && find(linear >> 12) == nullptr) {
+    const KeptPages::Page* const page = kept_.find(linear >> 12, store);
+    if (page != nullptr && (page->frame | (linear & 0xfff)) == physical &&
+        locate(linear) != physical)
+      return physical;
+  }
   auto result = translate(linear, store);
   if (result != physical && paging()) {
     if (Entry* held = find(linear >> 12)) *held = Entry{};
@@ -350,6 +396,12 @@ void PageWalker::faulting_walk(std::uint64_t address) {
   if (!paging()) return;
   const std::uint64_t linear = reach(address);
   if (Entry* held = find(linear >> 12)) *held = Entry{};
+  // The emulator has walked: for a processor that holds the page there would be no fault.
+  if (const KeptPages::Page* const page = kept_.find(linear >> 12);
+      page != nullptr &&
+      (page->rights != rights_of(linear) || locate(linear) != (page->frame | (linear & 0xfff))))
+    tell_dropped_(linear & ~std::uint64_t{0xfff});
+  kept_.drop(linear >> 12);
   faulting_ = true;
   (void)walk(linear);
   faulting_ = false;

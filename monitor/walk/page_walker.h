@@ -1,16 +1,19 @@
 #pragma once
 // The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
 // own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
-// bits it sets. Tables of two and of four levels, and those of PAE.
+// bits it sets. Tables of two and of four levels, and those of PAE. It says, too, where the
+// emulator walks to a page that a processor with a larger TLB may hold, and finds something else.
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"
 #include "monitor/state/control_registers.h"
+#include "monitor/walk/kept_pages.h"
 
 namespace citcat::monitor {
 
@@ -23,7 +26,8 @@ struct alignas(64) HeldPage {
   const std::uint8_t* live = nullptr;
   const std::uint8_t* shadow = nullptr;
   PageInRam in_ram;
-  bool dirty = false;
+  bool dirty = false, global = false;
+  bool large = false;  ///< a piece of a larger page
   // Where the emulator certainly goes there, as long as no tables are stored to: bits for programs
   // at level 3 and for others, and the number of such stores until then.
   std::uint8_t sure_for = 0;
@@ -56,6 +60,13 @@ class PageWalker {
   /// The A20 gate: closed, it clears bit 20 of every physical address.
   void set_a20(bool open);
   void flush();
+  /// INVLPG drops the page.
+  void invalidate(std::uint64_t linear);
+  /// `tell` is called with the linear address of a page that a processor must have dropped before
+  /// the instruction in flight: the emulator has walked to it again and found something else.
+  void set_dropped(std::function<void(std::uint64_t page)> tell) {
+    tell_dropped_ = std::move(tell);
+  }
 
   /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
   /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
@@ -194,8 +205,10 @@ class PageWalker {
   std::uint64_t mark(PhysicalAddress address, unsigned size, std::uint32_t bits);
   std::uint32_t peek(PhysicalAddress address) const;
   std::uint64_t peek_wide(PhysicalAddress address) const;
-  Entry entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
-              PhysicalAddress at) const;
+  Entry entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry, PhysicalAddress at,
+              bool large) const;
+  void fill(const Entry& walked, const KeptPages::Page* kept, bool stored);
+  std::uint64_t rights_of(std::uint64_t linear) const;
   bool is_large(PhysicalAddress address, std::uint32_t allowed_by) const;
   Path path_of(std::uint64_t linear) const;
   Path four_level_path(std::uint64_t linear) const;
@@ -213,6 +226,9 @@ class PageWalker {
   std::array<Entry*, kFound> found_;         ///< where pages were found last, or anywhere in tlb_
   std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
   bool met_no_execute_ = false;
+  std::uint32_t met_marks_ = 0;  ///< bits that the emulator has set and the last walk met
+  KeptPages kept_;
+  std::function<void(std::uint64_t page)> tell_dropped_ = [](std::uint64_t) {};
   bool faulting_ = false;   ///< the walk sets no bits of its own
   bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
   PhysicalAddress a20_mask_ = ~PhysicalAddress{0};

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "monitor/bus/bus_model.h"
 #include "tests/monitor/bus_test_fixture.h"
@@ -117,6 +119,191 @@ TEST_F(PageWalkTest, APageIsHeldForSureAsLongAsNoTableIsStoredTo) {
   bus_->write(table_at(kLinear), {memory_.live(table_at(kLinear)), 4});
   walker_->confirm(kLinear, true);
   EXPECT_EQ(walker_->surely_held(kLinear, false, true), nullptr);
+}
+
+/// A page that a processor has walked for once, and may hold from then on.
+class KeptPageTest : public PageWalkTest {
+ protected:
+  using Pages = std::vector<std::uint64_t>;
+  static constexpr std::uint32_t kLinear = 0x08048000, kAt = kTable + 4 * 0x48;
+  static constexpr std::uint32_t kPaging = 0x80000001, kLarge = 0x10, kGlobal = 0x80;
+
+  void use(std::uint32_t flags = 7, std::uint32_t cr4 = kGlobal) {
+    cr4_ = cr4;
+    entry(directory_at(kLinear), kTable | 0x27);
+    entry(kAt, 0x123020 | flags);
+    start(kPaging, cr4);
+    walker_->set_dropped([this](std::uint64_t page) { dropped_.push_back(page); });
+    EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  }
+  void load_cr3(std::uint32_t cr0 = kPaging) {
+    walker_->set_control({cr0, kDirectory, cr4_, 0}, true);
+  }
+  void program_writes(std::uint32_t at, std::uint32_t value) {
+    entry(at, value);
+    bus_->write(at, {memory_.live(at), 4});
+    (void)seen();
+  }
+  /// Others take the place of the page in the monitor's TLB, which is small.
+  void crowd_out() {
+    for (std::uint32_t page = 1; page <= 8; ++page)
+      program_writes(kTable + 4 * (0x48 + 8 * page), 0x200027);
+    for (std::uint32_t page = 1; page <= 8; ++page)
+      EXPECT_TRUE(walker_->translate(kLinear + 0x8000 * page, false));
+    (void)seen();
+  }
+  Pages dropped() { return std::exchange(dropped_, {}); }
+  /// The pages that were dropped when the emulator walked again to one whose accessed bit a program
+  /// had cleared. The bus shows that walk in any case.
+  Pages dropped_by_walk() {
+    std::uint32_t now = 0;
+    std::memcpy(&now, ram_ + kAt, 4);
+    program_writes(kAt, now & ~0x20u);
+    entry(kAt, now | 0x20);
+    EXPECT_TRUE(walker_->translate(kLinear + 0x123, false));
+    unsigned writes = 0;
+    for (const auto& record : seen()) writes += record.type == 3 && record.address == kAt ? 1u : 0u;
+    EXPECT_EQ(writes, 1u);
+    EXPECT_EQ(ram_[kAt] & 0x20, 0x20);
+    EXPECT_EQ(bus_->external_changes(), 0u);
+    return dropped();
+  }
+
+  std::uint32_t cr4_ = 0;
+  Pages dropped_;
+};
+
+TEST_F(KeptPageTest, IsDroppedWhereTheEmulatorWalksAgainAndMarks) {
+  use();
+  EXPECT_EQ(dropped(), Pages{}) << "it was not held before";
+  EXPECT_EQ(dropped_by_walk(), Pages{kLinear});
+  EXPECT_EQ(dropped_by_walk(), Pages{kLinear});
+  crowd_out();
+  EXPECT_EQ(dropped(), Pages{});
+  EXPECT_TRUE(walker_->translate(kLinear, false));
+  EXPECT_EQ(dropped(), Pages{}) << "a walk that finds the same";
+  crowd_out();
+  EXPECT_EQ(dropped_by_walk(), Pages{kLinear}) << "though the small TLB does not hold it";
+}
+
+TEST_F(KeptPageTest, IsNotDroppedOnceMoreWhereTheProgramHasDone) {
+  use();
+  load_cr3();
+  EXPECT_EQ(dropped_by_walk(), Pages{}) << "by a load of CR3";
+  walker_->invalidate(kLinear + 5);
+  EXPECT_EQ(dropped_by_walk(), Pages{}) << "by INVLPG";
+  walker_->faulting_walk(kLinear);
+  (void)seen();
+  EXPECT_EQ(dropped_by_walk(), Pages{}) << "by a page fault";
+  load_cr3(kPaging | 0x10000);
+  EXPECT_EQ(dropped_by_walk(), Pages{}) << "by another mode";
+}
+
+TEST_F(KeptPageTest, IsStillHeldAfterWhatDropsOthers) {
+  use();
+  walker_->invalidate(kLinear + 0x1000);
+  EXPECT_EQ(dropped_by_walk(), Pages{kLinear});
+  use(0x107);
+  load_cr3();
+  EXPECT_EQ(dropped_by_walk(), Pages{kLinear}) << "a global page";
+  use(0x107, 0);
+  load_cr3();
+  EXPECT_EQ(dropped_by_walk(), Pages{}) << "without CR4.PGE none is global";
+}
+
+TEST_F(KeptPageTest, IsDroppedWhereTheEmulatorFindsItElsewhere) {
+  use();
+  program_writes(kAt, 0x124027);
+  crowd_out();
+  EXPECT_EQ(walker_->translate_as(kLinear, false, 0x123000), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{}) << "the emulator holds it, too";
+  EXPECT_EQ(walker_->translate_as(kLinear + 8, false, 0x124008), 0x124008u);
+  EXPECT_EQ(dropped(), Pages{kLinear});
+  EXPECT_EQ(walker_->translate_as(kLinear, false, 0x124000), 0x124000u);
+  EXPECT_EQ(dropped(), Pages{});
+  EXPECT_EQ(walker_->disagreements(), 0u);
+}
+
+TEST_F(KeptPageTest, IsDroppedWhereTheEmulatorMayNotAccessItAnyMore) {
+  for (const std::uint32_t later : {0x123026u, 0x123025u, 0x123023u, 0x124027u}) {
+    use();
+    program_writes(kAt, later);
+    walker_->faulting_walk(kLinear + 4);
+    EXPECT_EQ(dropped(), Pages{kLinear}) << later;
+  }
+  use(5);
+  walker_->faulting_walk(kLinear + 4);
+  EXPECT_EQ(dropped(), Pages{}) << "a processor that holds it may not store there, either";
+}
+
+TEST_F(KeptPageTest, IsWalkedForByAProcessorTooWhenItIsCleanAndStoredTo) {
+  use();
+  program_writes(kAt, 0x123007);
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{});
+  program_writes(kAt, 0x123027);
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{kLinear}) << "it was dirty for a processor since the first store";
+}
+
+TEST_F(KeptPageTest, IsMadeDirtyByAProcessorWhereAnInstructionUpdatesIt) {
+  use();
+  // The emulator has not walked for the load, and marks with the store.
+  EXPECT_TRUE(walker_->translate_for_update(kLinear, false, 0x123000));
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{});
+  program_writes(kAt, 0x123027);
+  EXPECT_TRUE(walker_->translate_for_update(kLinear, false, 0x123000));
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{kLinear});
+}
+
+/// What is fetched is told of together, when a store has marked its page already.
+TEST_F(KeptPageTest, IsNotDroppedWhereAStoreThatIsYetToBeToldMarksItAsDirty) {
+  use();
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{});
+  program_writes(kAt, 0x123027);
+  entry(kAt, 0x123067);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(dropped(), Pages{kLinear});
+}
+
+TEST_F(KeptPageTest, IsNotMarkedWhereTheEmulatorHasNotWalkedAgain) {
+  use();
+  program_writes(kAt, 0x123007);
+  crowd_out();
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  EXPECT_EQ(ram_[kAt], 0x07);
+  for (const auto& record : seen()) EXPECT_NE(record.type, 3);
+  EXPECT_EQ(dropped(), Pages{});
+}
+
+TEST_F(KeptPageTest, IsDroppedPieceByPieceWhereALargePageWasSplit) {
+  entry(directory_at(kLinear), 0xa7);
+  start(kPaging, kLarge);
+  walker_->set_dropped([this](std::uint64_t page) { dropped_.push_back(page); });
+  EXPECT_EQ(walker_->translate(0x08000000, false), 0u);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x48000u);
+  program_writes(kTable, 7);
+  program_writes(kAt, 0x48007);
+  program_writes(directory_at(kLinear), kTable | 0x27);
+  crowd_out();
+  entry(kAt, 0x48027);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x48000u);
+  EXPECT_EQ(dropped(), Pages{kLinear});
+  // INVLPG drops all pieces of what was a large page.
+  walker_->invalidate(0x08050000);
+  entry(kTable, 0x27);
+  EXPECT_EQ(walker_->translate(0x08000000, false), 0u);
+  EXPECT_EQ(dropped(), Pages{});
 }
 
 TEST_F(PageWalkTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {

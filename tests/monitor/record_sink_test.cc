@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,27 @@ TEST_F(RecordSinkTest, APortAccessIsSplitAtDwordsAndTheUpperPartComesFirst) {
       EXPECT_EQ(found, c.transfers) << std::hex << c.port << ", " << c.size << " bytes";
     }
   }
+}
+
+TEST_F(RecordSinkTest, ADroppedTranslationIsSaidWithItsPositionAndItsProcessor) {
+  int control[2];
+  ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
+  RecordSink sink(write_end_, control[1]);
+  const auto said = [&] {
+    char text[256];
+    const ssize_t size = read(control[0], text, sizeof text);
+    return std::string(text, size < 0 ? 0 : static_cast<std::size_t>(size));
+  };
+  sink.set_position(12, 3);
+  sink.say_dropped(0x401000);
+  EXPECT_EQ(said(), "value 12,DROPPED,0,00000000,00000003,00401000,00000000\n");
+  sink.show_processors();
+  sink.select(2);
+  sink.set_position(5, 0);
+  sink.say_dropped(0xffff800000401000);
+  EXPECT_EQ(said(), "value-of 2 5,DROPPED,0,00000000,00000000,ffff800000401000,00000000\n");
+  close(control[0]);
+  close(control[1]);
 }
 
 /// Ports have no upper half, and leave that of memory as it was.
