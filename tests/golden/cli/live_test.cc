@@ -137,7 +137,6 @@ TEST_F(LiveTest, RefusesWhatIsNoSession) {
   } cases[] = {
       {{"--from", "gone", "--list"}, "expected a session"},
       {{"--list"}, "expected --from"},
-      {{"--live", "--", "./qemu-system-x86_64"}, "expected -o"},
       {{"--live", "--from", "s", "-o", "x"}, "expected one of the two"},
       {{"--live", "--stop", "count:1", "-o", "s", "--", "./qemu-system-x86_64"}, "console:TEXT"},
   };
