@@ -14,7 +14,8 @@ class Disassembler {
   /// size only.
   explicit Disassembler(int bits) : bits_(bits == 0 ? 32 : bits), guess_(bits == 0) {}
 
-  /// The instruction that `bytes` are, the whole of them, at `address`; "(bad)" for none.
+  /// The instruction that `bytes` are, the whole of them, at the linear address `address`; "(bad)"
+  /// for none. Targets of relative branches are linear addresses.
   std::string text(std::span<const std::uint8_t> bytes, std::uint64_t address);
   /// The size told, or guessed by now.
   int bits() const { return bits_; }
