@@ -9,7 +9,9 @@ namespace citcat::flow {
 namespace {
 
 /// The number of the bit that becomes bit `to` of a result of `bits` bits, or nullopt if that is
-/// cleared. In a double shift, the second operand has the numbers from `bits` on.
+/// cleared. In a double shift, the second operand has the numbers from `bits` on. Where the count
+/// is more than the 16 bits of both (undefined: Intel SDM vol. 2, SHRD), the first operand follows
+/// again, on Intel's processors and in the engine.
 std::optional<int> shifted_from(ZydisMnemonic mnemonic, int to, int count, int bits) {
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_SHL:
@@ -25,7 +27,7 @@ std::optional<int> shifted_from(ZydisMnemonic mnemonic, int to, int count, int b
     case ZYDIS_MNEMONIC_SHLD:
       return to >= count ? to - count : std::max(2 * bits - count + to, 0);
     default:  // SHRD
-      return std::min(to + count, 2 * bits - 1);
+      return (to + count) % (2 * bits);
   }
 }
 
