@@ -125,7 +125,7 @@ struct CpuState {
   std::optional<LongModeState> long_mode;
 
   /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of
-  /// register_names(). A replay that reads one before writing it says so.
+  /// register_names(). The replay assumes their values after a reset.
   std::vector<std::string> unknown;
 
   bool operator==(const CpuState&) const = default;
