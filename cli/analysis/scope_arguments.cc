@@ -8,7 +8,7 @@ namespace citcat {
 void ScopeArguments::define(const CommandParser& parser) {
   parser.add_option(
       "--where", where,
-      "Only instructions for which this holds: process=NAME processor=N level=N "
+      "Only instructions that meet this condition: process=NAME processor=N level=N "
       "interrupt[=V] syscall[=N] code=PLACE data=FIRST-LAST, combined with & | ! ( )");
   define_symbols(parser, symbols);
   parser.add_option(

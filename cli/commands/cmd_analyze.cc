@@ -269,7 +269,7 @@ void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
   arguments.processor.define(parser);
   parser
       .add_option("--jobs", arguments.jobs,
-                  "Processes that replay parts of the run, each from a checkpoint")
+                  "Number of processes that replay parts of the run, each from a checkpoint")
       .in_range(1, 1024);
   parser.add_option(
       "--shard", arguments.shard,

@@ -1,4 +1,4 @@
-// citcat checkpoint: lays checkpoints into an archive, so that any part of its run is near one.
+// citcat checkpoint: adds checkpoints to an archive, so that any part of its run is near one.
 
 #include <fmt/format.h>
 
@@ -123,7 +123,7 @@ CommandRun define_checkpoint(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kCheckpointCommand{
-    "checkpoint", "Add checkpoints to a recording, so that any part is reached at once",
+    "checkpoint", "Add checkpoints to a recording, so that any part can be reached at once",
     "citcat checkpoint boot.citcat --max-size 16M", define_checkpoint};
 
 }  // namespace citcat

@@ -1,4 +1,4 @@
-// citcat debug: gdb on a machine that ran once, forwards and backwards.
+// citcat debug: gdb on a recorded machine, forwards and backwards.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -323,7 +323,7 @@ CommandRun define_debug(const CommandParser& parser) {
   parser.add_flag("--stdio", arguments->stdio,
                   "Serve on standard input and output: target remote | citcat debug REC --stdio");
   parser.add_option("--socket", arguments->socket,
-                    "Serve on a socket of this path, which only you can open: target remote PATH");
+                    "Serve on a socket at this path, which only you can open: target remote PATH");
   parser.add_option("--port", arguments->port,
                     "Serve on this port of the loopback address; 0: a free one");
   parser.add_option("--gdb", arguments->gdb, "The gdb to start").show_default();

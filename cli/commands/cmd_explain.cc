@@ -279,7 +279,8 @@ CommandRun define_explain(const CommandParser& parser) {
   arguments->processor.define(parser);
   parser
       .add_option("-o,--output", arguments->output,
-                  "File for the hints that repair it, for you to review and pass back with --hints")
+                  "File for the hints that repair the recording, for you to review and pass back "
+                  "with --hints")
       .type_name(kFileType);
   parser.add_option("--hints", arguments->hints, "Hints that you have accepted already")
       .type_name(kFileType);
@@ -287,7 +288,7 @@ CommandRun define_explain(const CommandParser& parser) {
       .in_range(1, 1000);
   parser
       .add_option("--budget", arguments->budget,
-                  "Million instructions that trials may replay for each divergence")
+                  "Millions of instructions that trials may replay for each divergence")
       .show_default();
   parser
       .add_option("--time", arguments->time,

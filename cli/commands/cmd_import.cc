@@ -355,8 +355,8 @@ CommandRun define_import(const CommandParser& parser) {
       "Only print which channel is which pin, which pins are missing, and what that costs");
   parser
       .add_option("--match-channels", arguments->match_channels,
-                  "Only write a channel map to this file, found by how the channels change; for "
-                  "processors up to the 386SX")
+                  "Only find a channel map from how the channels change, and write it to this "
+                  "file; for processors up to the 386SX")
       .type_name(kFileType);
   arguments->capture.define(parser);
   parser
@@ -377,7 +377,7 @@ CommandRun define_import(const CommandParser& parser) {
       "--segment", arguments->segment,
       "Only this segment of the capture, counted from 0 (default: every segment that has a state)");
   parser.add_flag("--no-provenance", arguments->no_provenance,
-                  "Do not keep where the capture came from, so that each form of the capture gives "
+                  "Do not keep the origin of the capture, so that every form of the capture gives "
                   "the same bytes");
   parser
       .add_option("--internal", arguments->internal,
@@ -398,7 +398,8 @@ CommandRun define_import(const CommandParser& parser) {
   parser
       .add_option("--complete-addresses", arguments->complete_addresses,
                   "Work out address lines that were not captured, by running the processor from "
-                  "the state: auto (if lines below the highest are missing), always or never")
+                  "its initial state: auto (if lines below the highest are missing), always or "
+                  "never")
       .type_name(type_of({"auto", "always", "never"}))
       .show_default();
   parser

@@ -1,5 +1,5 @@
 // Runs an emulator with the bus monitor inside and keeps what it sends. The files are written here,
-// not in the emulator: whatever happens to it, what it has sent is not lost.
+// not in the emulator, so that what it has sent is not lost if it crashes.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -554,8 +554,8 @@ CommandRun define_record(const CommandParser& parser) {
                     "counts recorded instructions");
   parser
       .add_option("--symbols", arguments->symbols,
-                  "Names for symbol:NAME, which a recording also keeps, as for import (default: "
-                  "those of the kernel that -kernel starts); may be repeated")
+                  "Names for symbol:NAME, given as for import; a recording keeps them, too "
+                  "(default: those of the kernel that -kernel starts); may be repeated")
       .type_name(kFileType)
       .repeated();
   parser.add_flag("--exact", arguments->exact,

@@ -396,7 +396,7 @@ CommandRun define_replay(const CommandParser& parser) {
   arguments->processor.define(parser);
   parser
       .add_option("--jobs", arguments->jobs,
-                  "Processes that replay parts of the trace, each from a checkpoint")
+                  "Number of processes that replay parts of the trace, each from a checkpoint")
       .in_range(1, 1024);
   parser.add_option(
       "--shard", arguments->shard,

@@ -113,9 +113,9 @@ CommandRun define_report(const CommandParser& parser) {
                   "The same with the model of this name")
       .type_name(type_of(cache_names()));
   parser.add_option("--sample", arguments->options.sample,
-                    "Parts of the run that figures of caches, translation buffers, branches, calls "
-                    "and accesses are made from, such as 'every 1M for 10k, warm 10k'; none: the "
-                    "whole run (default: parts only of long runs)");
+                    "Make the figures of caches, translation buffers, branches, calls and accesses "
+                    "from these parts of the run, such as 'every 1M for 10k, warm 10k'; none: from "
+                    "the whole run (default: parts only of long runs)");
   parser.add_option(
       "--steps", arguments->options.steps,
       "Largest number of instructions for which the page holds every step (default: 1000000, in "
@@ -127,7 +127,7 @@ CommandRun define_report(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kReportCommand{
-    "report", "Show a recording as a page for a browser: is it right, and what happened in it",
+    "report", "Show a recording as a page for a browser: whether it is right, and what happened",
     "citcat report boot.citcat -o report.html\n"
     "citcat report --compare boot.citcat:0-1000000 boot.citcat:1000000-2000000 -o report.html",
     define_report};

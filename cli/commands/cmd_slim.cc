@@ -1,4 +1,4 @@
-// citcat slim: a recording that was verified, without its evidence.
+// citcat slim: verifies a recording and saves it without its evidence.
 
 #include <fmt/format.h>
 
@@ -102,7 +102,8 @@ CommandRun define_slim(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kSlimCommand{"slim", "Verify a recording and replace its evidence by digests",
+extern const Command kSlimCommand{"slim",
+                                  "Verify a recording and replace its evidence with digests",
                                   "citcat slim boot.citcat -o boot-slim.citcat", define_slim};
 
 }  // namespace citcat

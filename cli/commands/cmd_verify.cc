@@ -454,15 +454,15 @@ CommandRun define_verify(const CommandParser& parser) {
   define_hints(parser, arguments->hints);
   parser
       .add_option("--code", arguments->code,
-                  "Compare the code that ran with this file: ELF, or a ROM's image as FILE@BASE; "
+                  "Compare the code that ran with this file: ELF, or a ROM image as FILE@BASE; "
                   "may be repeated")
       .type_name(kFileType)
       .repeated();
   arguments->processor.define(parser);
   parser
       .add_option("--jobs", arguments->jobs,
-                  "Processes that compare at the same time: each a processor of the machine, or a "
-                  "part of the run between checkpoints")
+                  "Number of processes that compare at the same time: each a processor of the "
+                  "machine, or a part of the run between checkpoints")
       .in_range(1, 64)
       .show_default();
   define_comparison(parser, arguments->comparison);

@@ -56,7 +56,7 @@ void print_entries(const Json& json, const Console& console) {
 
 void IdtraceCount::define(const CommandParser& parser) {
   files.define(parser);
-  parser.add_option("--top", top, "Blocks of an IDtrace file to list (default: 20)");
+  parser.add_option("--top", top, "Number of blocks of an IDtrace file to list (default: 20)");
 }
 
 bool IdtraceCount::takes(const std::string& path) {

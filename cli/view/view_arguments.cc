@@ -14,7 +14,8 @@ void RecordingViewArguments::define(const CommandParser& parser) {
       .add_option("--export", output,
                   "Write a page of the instructions from --from to --to to this file instead")
       .type_name(kFileType);
-  parser.add_flag("--compare", compare, "Show two recordings side by side, and where they part");
+  parser.add_flag("--compare", compare,
+                  "Show two recordings side by side, and where they begin to differ");
   define_symbols(parser, symbols);
   define_hints(parser, hints);
   define_comparison(parser, comparison);

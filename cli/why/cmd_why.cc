@@ -204,7 +204,7 @@ CommandRun define_why(const CommandParser& parser) {
                   "Memory at A, or A:LEN: a hexadecimal address, and a number of bytes; may be "
                   "repeated")
       .repeated();
-  parser.add_flag("--physical", arguments->physical, "Addresses of --memory are physical");
+  parser.add_flag("--physical", arguments->physical, "Addresses given with --memory are physical");
   parser.add_flag(
       "--control", arguments->control,
       "Follow the branches that led to each step, too, in its procedure and its callers");

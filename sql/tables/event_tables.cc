@@ -32,11 +32,11 @@ constexpr Column kEventColumns[] = {
     {integer, none, "error_code", "error code of an exception, else NULL"},
     {integer, none, "cs", "for a delivery: the code segment that it came from"},
     {Column::Type::address, none, "offset",
-     "for a delivery: offset in CS of the instruction that faulted, would run next, or is the INT"},
+     "for a delivery: offset in CS of the instruction that faulted or would run next, or of INT"},
     {Column::Type::address, none, "cr2", "for a page fault: the address that was accessed"},
     {text, none, "process", "name of the running process, or its page tables (CR3)"},
     {integer, none, "level",
-     "privilege level that it came from; NULL for a shutdown in a delivery"},
+     "privilege level that it came from; NULL for a shutdown during a delivery"},
 };
 
 struct EventForm {

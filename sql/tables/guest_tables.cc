@@ -123,7 +123,7 @@ constexpr Column kProcessColumns[] = {
     {integer, none, "last", "position of the last instruction that ran in it"},
     {integer, none, "instructions", "instructions that ran in it"},
     {integer, none, "user_instructions", "of these at level 3"},
-    {integer, none, "turns", "how often the processor came to it"},
+    {integer, none, "turns", "how often the processor switched to it"},
 };
 
 struct ProcessForm {

@@ -21,8 +21,8 @@ enum SharingColumn : int {
 constexpr Column kSharingColumns[] = {
     {integer, exact, "position", "instructions completed before the one that reads"},
     {Column::Type::address, none, "address",
-     "linear address of the instruction that reads; for an interrupt's delivery, of the first of "
-     "its handler"},
+     "linear address of the instruction that reads; for an interrupt's delivery, of its "
+     "handler's first one"},
     {Column::Type::address, none, "physical", "physical address of the first of the bytes"},
     {integer, none, "size", "bytes that it reads and another processor wrote"},
     {integer, none, "writer", "number of the processor that wrote them"},

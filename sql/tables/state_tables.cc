@@ -41,7 +41,7 @@ constexpr Column kRegisterColumns[] = {
     {integer, exact, "position", "the moment before this instruction, which a query must give"},
     {text, none, "name", "eax, cs.base, cr3 ..., in the order of `citcat dump --state`"},
     {integer, none, "value", "its value; NULL if it has more than 64 bits"},
-    {integer, none, "known", "0: nobody dumped it, and nothing has written it so far"},
+    {integer, none, "known", "0: no dump has it, and nothing has written it so far"},
 };
 
 class RegisterCursor final : public Cursor {

@@ -175,7 +175,7 @@ std::unique_ptr<Tool> make_bbv(ToolOptions& options, const Setup&) {
 
 extern const ToolRow kBbvTool{"bbv",
                               "Make basic block vectors for SimPoint",
-                              "every=N  instructions of an interval (100000)\n",
+                              "every=N  instructions per interval (100000)\n",
                               "citcat analyze boot.citcat --tool bbv:every=1M --json",
                               ToolRow::Merging::exact,
                               make_bbv};

@@ -1,5 +1,5 @@
-// cache: what a processor's cache, or any cache of a given shape, makes of the run. Formula and
-// facts: docs/tools/cache.md.
+// cache: the lines that the run fills and writes back in a processor's cache, or in any cache of a
+// given shape. Formula and facts: docs/tools/cache.md.
 
 #include <memory>
 #include <string>
@@ -79,7 +79,7 @@ extern const ToolRow kCacheTool{
     "model=NAME    the cache of a processor: i486, pentium, write-back, i486-plru, pentium-plru\n"
     "bytes=N       or a cache of this size (8k),\n"
     "ways=N        from 1 to 8 (4),\n"
-    "line=N        bytes of a line (16),\n"
+    "line=N        bytes per line (16),\n"
     "split         with one cache for code and one for data,\n"
     "writes=WHICH  through (default) or back,\n"
     "allocate      stores that miss fill their line\n"

@@ -84,7 +84,7 @@ std::unique_ptr<Tool> make_calls(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kCallsTool{"calls",
                                 "Count calls by caller and procedure",
-                                "arcs=N  show the N with most calls (50)\n",
+                                "arcs=N  show the N with the most calls (50)\n",
                                 "citcat analyze boot.citcat --tool calls --symbols System.map",
                                 ToolRow::Merging::serial,
                                 make_calls};

@@ -293,8 +293,8 @@ std::unique_ptr<Tool> make_count(ToolOptions& options, const Setup&) {
 
 extern const ToolRow kCountTool{"count",
                                 "Count instructions, by mnemonic and by block",
-                                "blocks=N   show the N blocks with most executions (20)\n"
-                                "listing=N  list the N instructions with most executions (0)\n",
+                                "blocks=N   show the N blocks with the most executions (20)\n"
+                                "listing=N  list the N instructions with the most executions (0)\n",
                                 "citcat analyze boot.citcat --tool count",
                                 ToolRow::Merging::exact,
                                 make_count};

@@ -105,7 +105,7 @@ std::unique_ptr<Tool> make_func(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kFuncTool{"func",
                                "Count instructions by procedure, alone and with callees",
-                               "procedures=N  show the N with most instructions (50)\n"
+                               "procedures=N  show the N with the most instructions (50)\n"
                                "paths=N       show N call paths, too, as tree does (0)\n",
                                "citcat analyze boot.citcat --tool func --symbols System.map",
                                ToolRow::Merging::serial,

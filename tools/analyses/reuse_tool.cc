@@ -141,7 +141,7 @@ std::unique_ptr<Tool> make_reuse(ToolOptions& options, const Setup&) {
 
 extern const ToolRow kReuseTool{"reuse",
                                 "Measure how soon lines are touched again: LRU stack distances",
-                                "line=N   bytes of a line, a power of two (16)\n"
+                                "line=N   bytes per line, a power of two (16)\n"
                                 "of=WHAT  all (default), code or data\n",
                                 "citcat analyze boot.citcat --tool reuse:line=64,of=data",
                                 ToolRow::Merging::exact,

@@ -1,4 +1,4 @@
-// timeline: what happens in each stretch of so many instructions. Formula and facts:
+// timeline: what happens in each stretch of a given number of instructions. Formula and facts:
 // docs/tools/timeline.md.
 
 #include <algorithm>
@@ -265,7 +265,7 @@ std::unique_ptr<Tool> make_timeline(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kTimelineTool{
     "timeline",
     "Count what happens in each stretch of the run",
-    "every=N      instructions of a stretch (100000; 1 with stretches=)\n"
+    "every=N      instructions per stretch (100000; 1 with stretches=)\n"
     "stretches=N  largest number of stretches; their length doubles until they suffice (0: no "
     "limit)\n",
     "citcat analyze boot.citcat --tool timeline:every=1M --csv",

@@ -289,7 +289,7 @@ extern const ToolRow kDrmemtraceTool{
     "                        all of them, as always for several processors, for a pipe, a\n"
     "                        device, or compressed output (.zst)\n"
     "files=zip|plain  archives with chunks, in which tools can skip (default), or plain files\n"
-    "chunk=N  instructions of a chunk (10000000)\n"
+    "chunk=N  instructions per chunk (10000000)\n"
     "physical=yes|no  where each page lies (yes with view=simulator)\n"
     "encodings=auto|yes|no  bytes of instructions; auto: where the run begins in the mode in\n"
     "                        which DynamoRIO decodes them (64 bits of a processor that has them,\n"

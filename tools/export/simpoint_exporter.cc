@@ -35,7 +35,7 @@ class SimpointTool final : public StepTool {
     if (!goes_on) end_block();
   }
 
-  /// Of the block in progress.
+  /// The number of the block in progress.
   std::uint32_t id() {
     if (block_->number >= known_.size()) known_.resize(2 * std::size_t{block_->number} + 1);
     std::uint32_t& id = known_[block_->number];
@@ -99,8 +99,8 @@ std::unique_ptr<Tool> make_simpoint(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kSimpointTool{
     "simpoint",
     "Write basic block vectors of intervals for SimPoint",
-    "to=FILE  output file\ninterval=N  instructions of an interval (100000), which never cuts a "
-    "block",
+    "to=FILE  output file\ninterval=N  instructions per interval (100000); an interval never cuts "
+    "a block",
     "citcat replay boot.citcat -o boot.bb --format simpoint:interval=1000000",
     ToolRow::Merging::exact,
     make_simpoint};

@@ -281,8 +281,8 @@ extern const ToolRow kIdtraceTool{
     "Write IDtrace's files: execution, branch and cache traces, profiles",
     "to=FILE  output file; the files that belong to it go beside it\n"
     "content=execution|branch|cache|profile  what to write (execution; profile for FILE.cnt)\n"
-    "line=N  bytes of a line in a cache trace (16)\n"
-    "repeats  in a cache trace, references of REP have tags of their own",
+    "line=N  bytes per line in a cache trace (16)\n"
+    "repeats  in a cache trace, give references of REP tags of their own",
     "citcat replay boot.citcat -o boot.trc --format idtrace:content=cache,line=32",
     ToolRow::Merging::exact,
     make_idtrace};

@@ -25,7 +25,7 @@ std::unique_ptr<Tool> make_plugin(ToolOptions& options, const Setup& setup) {
 
 /// What it says of itself differs from file to file (describe_plugin()); whether parts of it are
 /// put together, Tool::merges() says.
-const ToolRow kPluginTool{"FILE", "A tool of a shared object", "",
+const ToolRow kPluginTool{"FILE", "A tool in a shared object", "",
                           "",     ToolRow::Merging::exact,     make_plugin};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// moments: the run instruction by instruction where it is worth a look: at its beginning, at its
+// moments: the run instruction by instruction where it is of interest: at its beginning, at its
 // end, around events of every kind; and the events with their places (docs/tools/moments.md).
 
 #include <algorithm>
@@ -293,8 +293,8 @@ extern const ToolRow kMomentsTool{
     "Show the run instruction by instruction at its ends and around events",
     "edge=N    instructions at both ends (256)\n"
     "around=N  instructions on both sides of an event (24)\n"
-    "events=N  list about N events of a kind at most (400)\n"
-    "places=N  show the instructions around about N events of a kind at most (12)\n",
+    "events=N  list at most about N events of each kind (400)\n"
+    "places=N  show the instructions around at most about N events of each kind (12)\n",
     "citcat analyze boot.citcat --tool moments:around=100 --json",
     ToolRow::Merging::serial,
     make_moments};

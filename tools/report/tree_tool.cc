@@ -49,7 +49,7 @@ std::unique_ptr<Tool> make_tree(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kTreeTool{
     "tree",
     "Count instructions by call path, for a flame graph",
-    "paths=N  show the N with most instructions (1000)\n",
+    "paths=N  show the N with the most instructions (1000)\n",
     "citcat analyze boot.citcat --tool tree:paths=100 --symbols System.map",
     ToolRow::Merging::serial,
     make_tree};
