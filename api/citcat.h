@@ -87,7 +87,7 @@ typedef struct citcat_wide_record {
   uint8_t length;
   uint8_t data_count;
   uint8_t bytes[15];
-  uint8_t bits; /**< 64 in 64-bit mode, too */
+  uint8_t bits; /**< also 64, in 64-bit mode */
   uint8_t event;
 } citcat_wide_record;
 
@@ -124,7 +124,7 @@ CITCAT_API int citcat_seek(citcat_trace* trace, uint64_t instruction);
 /** The same, to an iteration of a REP. */
 CITCAT_API int citcat_seek_iteration(citcat_trace* trace, uint64_t instruction, uint32_t iteration);
 
-/** Ends reading. NULL is allowed. */
+/** Closes a trace. NULL is allowed. */
 CITCAT_API void citcat_close(citcat_trace* trace);
 
 /** The last error of `trace`; with NULL, the last error of citcat_open(), of citcat_processors() or of

@@ -50,7 +50,7 @@ CITCAT_API uint32_t citcat_machine_iteration(const citcat_machine* machine);
 CITCAT_API int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t* value);
 
 /** Reads memory from a physical address on. `known` may be NULL, or has the same size: it gets 1 for
-    each byte that the recording or the run defines; for others it gets 0, and so does the byte.
+    each byte that the recording or the run defines; for all others both are 0.
     Returns the number of known bytes, or -1 on an error. */
 CITCAT_API int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_t* bytes,
                                          uint8_t* known, size_t count);

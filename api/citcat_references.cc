@@ -1,4 +1,4 @@
-// The C functions of citcat_references.h: a tool that is told of the run a stretch at a time.
+// The C functions of citcat_references.h: a tool that receives the run a stretch at a time.
 #include "api/citcat_references.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// No exception may leave a function that C calls: each becomes text.
+// Turns exceptions into text, because none may leave a function that C calls.
 
 #include <exception>
 #include <new>

@@ -1,6 +1,6 @@
 #pragma once
-// Corrections that somebody has reviewed, of things that a capture shows wrongly or not at all.
-// `citcat explain` proposes them, `--hints` passes them back (docs/explain.md).
+// Reviewed corrections of what a capture shows wrongly or not at all. `citcat explain` proposes
+// them, `--hints` passes them back (docs/explain.md).
 
 #include <cstdint>
 #include <functional>
@@ -34,7 +34,7 @@ struct Hint {
   };
   Kind kind = Kind::memory;
   Position position;
-  /// The transaction's number in the capture; all ones for a hint about no transaction.
+  /// The transaction's number in the capture; all ones if the hint is not about a transaction.
   std::uint64_t transaction = ~std::uint64_t{0};
   PhysAddr address;
   std::vector<std::uint8_t> data;
@@ -63,19 +63,19 @@ struct HintFile {
   std::string recording;
   std::vector<Hint> hints;
 };
-/// Throws FormatError with `source`, the byte offset where JSON ends to be JSON, and the key.
+/// Throws FormatError with `source`, the byte offset where the text stops being JSON, and the key.
 HintFile parse_hints(const std::string& text, const std::string& source);
 HintFile load_hints(const std::string& path);
 std::string hints_text(const HintFile& file);
 
-/// Makes the schedule what the hint says, as far as it concerns events. Returns what takes that
-/// back again: hints must be taken back in reverse order. Throws UsageError when the schedule has
-/// nothing the hint could mean.
+/// Changes the schedule as the hint says, as far as it concerns events. Returns a function that
+/// undoes the change; hints must be undone in reverse order. Throws UsageError if the schedule has
+/// nothing that the hint could refer to.
 std::function<void(Schedule&)> apply_hint(const Hint& hint, Schedule& schedule);
-/// The same for a recording that is being read or worked on: also what it holds before the run.
+/// The same for a recording that is being read or changed, including its state before the run.
 std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recording);
 
-/// Evidence as the hints correct it. `source` is read ahead by one transaction at most.
+/// Evidence as corrected by the hints. `source` is read ahead by one transaction at most.
 class HintedEvidence final : public EvidenceReader {
  public:
   HintedEvidence(std::unique_ptr<EvidenceReader> source, const std::vector<Hint>& hints)

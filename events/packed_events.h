@@ -238,8 +238,8 @@ class PackedEvents {
   static constexpr std::size_t kGroup = 16;
   static constexpr std::size_t kNotPacked = ~std::size_t{0};
 
-  /// `event`: the element before; becomes number `index`, which begins at `at`; that becomes its
-  /// end, kNotPacked of the last one.
+  /// `event` is the element before, and becomes number `index`, which begins at `at`; `at` becomes
+  /// its end, or kNotPacked for the last one.
   void unpack(std::size_t& at, std::size_t index, Event& event) const {
     if (index + 1 == size_) {
       event = last_;

@@ -42,9 +42,9 @@ inline constexpr std::size_t kListedPositions = 16;
 std::vector<std::uint8_t> encode_placements(std::span<const PlacedEvent> events);
 std::vector<PlacedEvent> decode_placements(ByteReader& in);
 
-/// Gives the interrupts of `schedule` the positions found; those that are none stay without.
-/// Absent ones become Interrupt::Kind::none. Returns false, and changes nothing, when the events
-/// are not of this schedule.
+/// Gives the interrupts of `schedule` the positions found; those with Placement::none stay without
+/// one. Absent ones become Interrupt::Kind::none. Returns false, and changes nothing, when the
+/// events are not of this schedule.
 bool apply_placements(std::span<const PlacedEvent> events, Schedule& schedule);
 
 }  // namespace citcat

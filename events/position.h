@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-/// *When*, in the replayer's own unit.
+/// A moment of the run, in the replayer's own unit.
 ///
 /// `instruction` counts instructions completed since the start. A whole REP string instruction is
 /// one instruction; INT n, IRET and HLT count; an instruction that faults and the delivery of an

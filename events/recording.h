@@ -77,7 +77,7 @@ enum class CacheForm : std::uint8_t {
   write_back,     ///< line fills and write-backs; writes only where uncacheable
 };
 
-/// The declared cache of the captured machine, as far as the capture tells.
+/// The declared cache of the captured machine, as far as the capture gives it.
 struct BusModel {
   CacheForm form = CacheForm::none;
   std::uint32_t line_bytes = 0;
@@ -179,7 +179,7 @@ struct EventCounts {
   std::uint64_t interrupts = 0, external_writes = 0, io_reads = 0;
 };
 
-/// The events that a replay receives from outside, with their positions. Events that nobody counted
+/// The events that a replay receives from outside, with their positions. Events without a count
 /// have no position; a search, a correction or a trial makes another schedule in which they have
 /// one. The recording itself does not change.
 struct Schedule {
@@ -195,7 +195,7 @@ struct RecordingFacts {
   Provenance provenance;
   CpuState initial;
   BusModel bus;
-  /// Other processors are on the bus. The archive says it of all of them, and no recording itself.
+  /// Other processors are on the bus. The archive says so for all recordings; they do not.
   bool shares_bus = false;
   PortUnit port_unit = PortUnit::bytes;
   /// For a recording without evidence: the results that the verified replay took from the bus, in

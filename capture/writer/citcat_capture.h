@@ -14,7 +14,7 @@
  *	citcat_capture_put(&capture, &record);
  *	citcat_capture_end(&capture);
  *
- * A capture that was not ended is refused as cut short.
+ * Readers refuse a capture that was not ended, because it is cut short.
  */
 #ifndef CITCAT_CAPTURE_H
 #define CITCAT_CAPTURE_H
@@ -72,8 +72,8 @@ enum citcat_record_type {
   CITCAT_INSTRUCTION = 13, /* execution of an instruction begins; data are its bytes */
   /* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
   CITCAT_CUT = 14,
-  /* Comes after the last transaction: record.instructions were complete by then, whether or not the
-     bus has shown them, and record.iterations of the one in progress */
+  /* Comes after the last transaction: record.instructions were complete by then, even if the bus
+     has not shown them, and record.iterations of the one in progress */
   CITCAT_REACHED = 21,
   CITCAT_HIGH = 22 /* see citcat_capture_high() */
 };
@@ -96,7 +96,7 @@ enum citcat_cut {
 #define CITCAT_INSTRUCTION_PREFIX 1u  /* a prefix of the instruction that follows */
 #define CITCAT_INSTRUCTION_FLUSHED 2u /* the first after the prefetch queue was emptied */
 
-/* What the capture says of itself. All zero is valid: nothing is known. */
+/* What the capture says about itself. All zero is valid: nothing is known. */
 struct citcat_capture_info {
   enum citcat_cpu cpu;
   enum citcat_cache cache;
@@ -124,7 +124,7 @@ struct citcat_capture_record {
 /* Takes `size` bytes and returns 0, or anything else for failure. */
 typedef int (*citcat_capture_sink)(void* context, const uint8_t* bytes, size_t size);
 
-/* State of a capture being written; its fields are the library's. */
+/* State of a capture being written; only the library uses its fields. */
 struct citcat_capture {
   citcat_capture_sink sink;
   void* context;
@@ -138,8 +138,8 @@ int citcat_capture_begin(struct citcat_capture* capture, const struct citcat_cap
                          citcat_capture_sink sink, void* context);
 int citcat_capture_put(struct citcat_capture* capture, const struct citcat_capture_record* record);
 /*
- * Records have the lower 32 bits of addresses. `upper` is what lies above them in all memory records
- * that follow, 20 bits; 0 until it is said.
+ * Records have the lower 32 bits of addresses. `upper` are the 20 bits above them in all memory
+ * records that follow; they are 0 until the first call.
  */
 int citcat_capture_high(struct citcat_capture* capture, uint32_t upper);
 int citcat_capture_end(struct citcat_capture* capture);

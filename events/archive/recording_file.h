@@ -85,8 +85,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   std::unique_ptr<ContainerWriter> container_;
   std::size_t selected_ = 0;                   ///< recording that write() and add() are for
   std::size_t named_ = 1;                      ///< recordings that were selected
-  std::size_t marked_ = 0;                     ///< recording that the next chunk would be taken for
-  std::unique_ptr<EvidenceEncoder> evidence_;  ///< of the chunk that grows
+  std::size_t marked_ = 0;                     ///< recording to which the next chunk would belong
+  std::unique_ptr<EvidenceEncoder> evidence_;  ///< of the unfinished chunk
 };
 
 /// The parts of "x.citcat@2": a file and a number. If a file has that whole name, the name has no
@@ -135,7 +135,7 @@ class RecordingFile {
   void apply(const HintFile& file, const std::string& source);
   /// Transactions that a comparison must not judge, ascending (ComparisonPolicy::waived).
   std::vector<std::uint64_t> waived() const;
-  /// Transactions, ascending, that show a single byte which somebody else is known to have changed:
+  /// Transactions, ascending, that show a single byte known to have been changed by someone else:
   /// another processor, or an emulator whose monitor says so (ComparisonPolicy::told_changes).
   std::vector<std::uint64_t> told_changes() const;
   /// Gives recording() the schedule that a search made from its own one, with the search's results.
@@ -175,7 +175,7 @@ class RecordingFile {
   RecordingParts parts_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
-  std::uint64_t held_ = 0;  ///< bytes of memory of what is loaded, but for packed events
+  std::uint64_t held_ = 0;  ///< bytes of memory of what is loaded, without packed events
 };
 
 /// Adds the results of a later verification or of `checkpoint` to a finished archive, without

@@ -23,9 +23,9 @@ struct RecordingParts {
   /// Translate the addresses of an archive of an earlier version; null in others.
   std::shared_ptr<const StandIns> stand_ins;
   std::vector<std::string> lost;  ///< what repairs could not save, a sentence each
-  bool has_meta = false;          ///< its chunk was there
+  bool has_meta = false;          ///< the archive has its chunk
   bool has_cpu = false;
-  bool has_other_events = false;  ///< than checkpoints count
+  bool has_other_events = false;  ///< others than checkpoints count
 };
 
 }  // namespace citcat

@@ -1,12 +1,12 @@
 #pragma once
-// Addresses are types, so that the compiler finds the classic mistake of this field: to mix
+// Addresses are types, so that the compiler finds the classic mistake of this field: mixing
 // addresses on the bus (physical) with those of the program (linear). A program's own operand is an
 // offset in a segment; linear32() makes it an address.
 //
 // The names of arithmetic functions say how many bits they calculate with. plus32() and minus32()
-// go on from the last address of 32 bits to 0. There is no plain + or -, because it would hide the
-// places that rely on that. Physical addresses beyond 4 GiB do not wrap: what is added to them is
-// the distance, forwards or backwards.
+// wrap from the last address of 32 bits to 0. There is no plain + or -, because it would hide the
+// places that rely on that. Physical addresses beyond 4 GiB do not wrap: the distance is added to
+// them, forwards or backwards.
 
 #include <compare>
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace citcat {
 /// Bytes in a page frame of the x86 paging unit (Intel SDM vol. 3, 4.3).
 inline constexpr std::uint32_t kPageSize = 4096;
 inline constexpr std::uint32_t kPageMask = kPageSize - 1;
-/// Bits that a physical address has at most (SDM vol. 3, 4.1.4).
+/// The most bits that a physical address has (SDM vol. 3, 4.1.4).
 inline constexpr unsigned kAddressBits = 52;
 /// Page frames that an address of so many bits can name.
 inline constexpr std::uint64_t kFrameNumbers = (std::uint64_t{1} << kAddressBits) / kPageSize;
@@ -47,8 +47,8 @@ struct Address {
       return {low32() + bytes};
     return {value + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(bytes)})};
   }
-  /// The distance from `base` to this address in bytes, modulo 2^32; of physical addresses that are
-  /// further apart, more than anything is long.
+  /// The distance from `base` to this address in bytes, modulo 2^32. If physical addresses are
+  /// further apart, a number greater than the length of any object.
   constexpr std::uint32_t minus32(Address base) const {
     constexpr std::uint64_t kFar = std::uint64_t{1} << 31;
     if (!is_beyond32(value | base.value)) [[likely]]
@@ -56,7 +56,7 @@ struct Address {
     const std::uint64_t distance = value - base.value;
     return static_cast<std::uint32_t>(distance + kFar < 2 * kFar ? distance : kFar);
   }
-  /// True for one of the `size` bytes from `begin` on, which may go on from the last address of 32
+  /// True for one of the `size` bytes from `begin` on, which may wrap from the last address of 32
   /// bits to 0.
   constexpr bool is_within32(Address begin, std::size_t size) const {
     return minus32(begin) < size;
@@ -77,7 +77,7 @@ struct Address {
   static constexpr bool is_beyond32(std::uint64_t value) { return (value & Space::kBeyond32) != 0; }
 };
 
-// kBeyond32: bits by which arithmetic with 32 bits knows an address that it is not for.
+// kBeyond32: if one of these bits is set, arithmetic with 32 bits does not apply to the address.
 struct PhysicalSpace {
   static constexpr std::uint64_t kBeyond32 = 0xffffffff00000000;
 };
@@ -97,7 +97,7 @@ constexpr LinearAddr linear32(std::uint32_t base, std::uint32_t offset) {
   return LinearAddr{base}.plus32(offset);
 }
 
-/// Whether ranges of `size` and `other` bytes have a byte in common. They may go on from the last
+/// Whether ranges of `size` and `other` bytes have a byte in common. They may wrap from the last
 /// address of 32 bits to 0.
 template <class Space>
 constexpr bool overlap(Address<Space> a, std::uint32_t size, Address<Space> b,

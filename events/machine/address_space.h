@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-/// What tells address spaces apart: address_space_of() CR3.
+/// Identifies an address space: address_space_of() its CR3.
 using AddressSpaceId = std::uint64_t;
 
 /// CR3 without the process-context identifier that CR4.PCIDE puts in its low bits (Intel SDM vol.

@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// One bit for each byte of a page frame. What std::bitset does, and ranges at a word a time.
+/// One bit for each byte of a page frame. Like std::bitset, with ranges handled a word at a time.
 class ByteMask {
  public:
   bool operator[](std::size_t byte) const { return (words_[byte / 64] >> byte % 64 & 1) != 0; }

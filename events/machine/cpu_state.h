@@ -80,7 +80,7 @@ enum class CpuModel : std::uint8_t {
 inline constexpr auto kLastCpuModel = static_cast<CpuModel>(0 CITCAT_PROCESSORS(CITCAT_ONE_MORE));
 #undef CITCAT_ONE_MORE
 
-/// "8086", "8088", "286", ...; nullopt for a name that is none of cpu_model_names().
+/// "8086", "8088", "286", ...; nullopt for a name that is not among cpu_model_names().
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
 std::string_view cpu_model_name(CpuModel model);
 /// The names of all processors, oldest first.
@@ -120,11 +120,11 @@ struct CpuState {
   std::vector<CpuidLeaf> cpuid;  ///< sorted by leaf
   std::uint32_t ram_bytes = 0;   ///< 0 when the dump does not say
   bool ignore_cr0_cd = false;    ///< the monitor's cache model ignored CR0.CD
-  /// Present exactly for processors with long mode (CpuTraits::has_long_mode), in whatever mode
-  /// they are. FXSAVE's image is then the one of 64 bits, with XMM0 to XMM15.
+  /// Present exactly for processors with long mode (CpuTraits::has_long_mode), whatever mode they
+  /// are in. The FXSAVE image is then that of 64-bit mode, with XMM0 to XMM15.
   std::optional<LongModeState> long_mode;
 
-  /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of
+  /// Names of registers that the dump lacks ("ebx", "ss.limit", ...), in the order of
   /// register_names(). The replay assumes their values after a reset.
   std::vector<std::string> unknown;
 
@@ -145,11 +145,11 @@ std::vector<std::string> register_names(CpuModel model);
 /// 16-bit names set the low half and leave the upper one. Values are cut to the register's width.
 /// A state with CpuState::long_mode has only the names of register_names(), each for the whole
 /// register.
-/// Returns false (set) or nullopt (get) for a name that is none of these.
+/// Returns false (set) or nullopt (get) for any other name.
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);
 
-/// True for a register that nobody dumped.
+/// True for a register that the dump lacks.
 bool is_unknown(const CpuState& state, std::string_view name);
 
 /// Sets SMBASE if it is known. (Firmware changes it, and no instruction outside system management

@@ -5,8 +5,8 @@
 // Manual (1979), [2] 80286 Hardware Reference and Programmer's Reference Manual, [3] 386 DX
 // Programmer's Reference Manual and data sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel
 // SDM, [6] iAPX 86/88, 186/188 User's Manual (1985) and application note AP-186, [7] NEC V20/V30
-// User's Manual and what the README of SingleStepTests/v20 says about a V20. "Seen": in the
-// single-step suites (docs/silicon.md).
+// User's Manual and what the README of SingleStepTests/v20 says about a V20. "Seen" means seen in
+// the single-step suites (docs/silicon.md).
 
 #include <array>
 #include <cstddef>
@@ -26,8 +26,8 @@ struct CpuTraits {
   // The bus.
   std::uint8_t address_pins = 32;
   std::uint8_t port_bytes = 4;  ///< the widest transfer to a port
-  bool sizes_bus = false;       ///< devices ask for narrower transfers: BS8, BS16 [3][4]
-  bool has_shutdown = true;     ///< a bus cycle shows a third fault; the 8088 has none
+  bool sizes_bus = false;       ///< devices may ask for narrower transfers: BS8, BS16 [3][4]
+  bool has_shutdown = true;     ///< a bus cycle shows a third fault; not on the 8088
   /// A20 is masked outside the processor, so the pins show the bit. From the 486 on A20M# is a pin
   /// [4].
   bool a20_outside = false;
@@ -36,7 +36,7 @@ struct CpuTraits {
   constexpr bool has_a20() const { return address_pins > 20; }
 
   // Registers, segments and paging.
-  bool sixteen_bit = false;    ///< no 32-bit operands, no FS and GS, LOCK on anything
+  bool sixteen_bit = false;    ///< no 32-bit operands, no FS or GS; any instruction takes LOCK
   bool has_limits = true;      ///< segments have limits and types; not on the 8088 [1]
   bool one_tlb = false;        ///< for code and data: 386, 486 [3][4]
   bool has_cr0_wp = true;      ///< NE, WP and AM too: from the 486 on [5, vol. 3, 2.5]
@@ -48,14 +48,14 @@ struct CpuTraits {
   // Instructions.
   std::uint8_t longest = 15;  ///< bytes beyond which #GP is raised: 10 on the 80286 [2, int. 13]
   std::uint8_t shift_mask = 0x1f;   ///< for counts in CL; the 8088 uses all bits [1]
-  bool has_invalid_opcodes = true;  ///< the 8088 executes something for every opcode
+  bool has_invalid_opcodes = true;  ///< false on the 8088, which executes every opcode
   bool has_80286_loadall = false, has_80386_loadall = false;
   bool has_pop_cs = false;                  ///< 0F is POP CS [1], and 8E may load CS
   bool has_opcode_aliases = false;          ///< 60 to 6F and others are aliases (seen on the 8088)
   bool pushes_sp_after = false;             ///< PUSH SP stores what SP is afterwards [1]
-  bool segment_loads_shadow = false;        ///< also loads of others than SS [1, 2.6]
+  bool segment_loads_shadow = false;        ///< also of segments other than SS [1, 2.6]
   bool shift_6_sets_bits = false;           ///< D0/6 to D3/6 set all bits (seen)
-  bool keeps_one_prefix = false;            ///< an interrupted REP: the last [1, 2.7]
+  bool keeps_one_prefix = false;            ///< after an interrupted REP: the last [1, 2.7]
   bool wraps_words = false;                 ///< a word at FFFF has its second byte at 0 [1]
   bool divide_error_points_past = false;    ///< #DE returns after the instruction [1]
   bool aam_zero_keeps_parity = false;       ///< AAM 0 clears all flags but PF (seen)
@@ -65,8 +65,8 @@ struct CpuTraits {
   bool returns_flags_first = false;         ///< IRET reads FLAGS before IP and CS (seen)
   bool compares_destination_first = false;  ///< CMPS reads ES:DI before DS:SI (seen)
   bool checks_segment_end = false;          ///< before anything else (seen on the 80286)
-  /// Flags that the manuals leave undefined: left to the engine, those of the 80286, those of later
-  /// ones.
+  /// The values of flags that the manuals leave undefined: the engine's, the 80286's, or those of
+  /// later processors.
   enum class UndefinedFlags : std::uint8_t {
     none,
     i286,
@@ -76,11 +76,11 @@ struct CpuTraits {
   // More of processors before the 286.
   bool stores_unshifted = false;        ///< a shift by 0 writes its operand back (seen)
   bool has_microcode_8086 = false;      ///< x86/microcode_8086.h
-  bool reads_for_coprocessor = false;   ///< ESC without one reads a word, no more (seen)
-  bool shifts_by_steps = false;         ///< only shifts as in microcode, whole counts [7]
-  bool refuses_least_quotient = false;  ///< IDIV: quotients 80h, 8000h are errors [7]
-  bool has_nec_opcodes = false;         ///< after 0F; prefixes 64 and 65; ESC 66, 67 [7]
-  bool ignores_reg_field = false;       ///< upper bit in 8C and 8E, all in C6 and C7 [7]
+  bool reads_for_coprocessor = false;   ///< ESC without a coprocessor only reads a word (seen)
+  bool shifts_by_steps = false;         ///< only shifts follow the microcode, by whole counts [7]
+  bool refuses_least_quotient = false;  ///< IDIV refuses quotients 80h and 8000h [7]
+  bool has_nec_opcodes = false;         ///< after 0F; prefixes 64, 65; ESC 66, 67 [7]
+  bool ignores_reg_field = false;       ///< the upper bit in 8C and 8E, all in C6, C7 [7]
   bool has_f1_prefix = false;           ///< F1 is F0, or without effect (seen)
 };
 
@@ -88,8 +88,8 @@ namespace cpu_traits_rows {
 
 inline constexpr CpuTraits kP6{};
 
-/// Executes what a P6 does in 32-bit code. Its pins carry 52 address bits at most [5, vol. 3,
-/// 4.1.4]; captures have the lower 32.
+/// Executes 32-bit code as a P6 does. Its pins carry 52 address bits at most [5, vol. 3, 4.1.4];
+/// captures have the lower 32.
 constexpr CpuTraits make_x86_64() {
   CpuTraits t = kP6;
   t.has_long_mode = true;
@@ -163,9 +163,9 @@ constexpr CpuTraits make_8088() {
   return t;
 }
 
-/// Among the differences from the 8086 that [6] lists: opcodes that are none raise interrupt 6,
-/// shifts go by five bits of their count, 80h and 8000h are quotients of IDIV, an interrupted
-/// string keeps its prefixes, a word at FFFF has its second byte at 10000.
+/// Among the differences from the 8086 that [6] lists: invalid opcodes raise interrupt 6, shifts
+/// use five bits of their count, IDIV accepts the quotients 80h and 8000h, an interrupted string
+/// instruction keeps its prefixes, and a word at FFFF has its second byte at 10000.
 constexpr CpuTraits make_186() {
   CpuTraits t = make_8088();
   t.instructions = InstructionSet::i186;
@@ -176,7 +176,7 @@ constexpr CpuTraits make_186() {
   return t;
 }
 
-/// Has the opcodes of the 186, and counts as the 8086 [7].
+/// Has the opcodes of the 186, and shifts by whole counts as the 8086 does [7].
 constexpr CpuTraits make_v20() {
   CpuTraits t = make_8088();
   t.instructions = InstructionSet::v20;

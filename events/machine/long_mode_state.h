@@ -43,7 +43,7 @@ void for_each_upper_half(Long& state, Take&& take) {
   for (auto& high : state.dr_high) take(high);
 }
 
-/// The same with every register of 64 bits of which CpuState has no half.
+/// The same for every 64-bit register of which CpuState has no half.
 template <class Long, class Take>
 void for_each_whole(Long& state, Take&& take) {
   for (auto& r : state.r) take(r);

@@ -12,8 +12,8 @@ namespace citcat {
 
 /// Number kept in archives.
 enum class SymbolKind : std::uint8_t { code = 0, data = 1 };
-/// How far the name is known where it was linked. Number kept in archives; of several names of one
-/// place the first in this order is preferred.
+/// How far the name is known where it was linked. Number kept in archives; if one place has several
+/// names, the first in this order is preferred.
 enum class SymbolBinding : std::uint8_t { global = 0, weak = 1, local = 2 };
 
 struct Symbol {
@@ -44,7 +44,7 @@ inline constexpr std::uint64_t kLastSymbolAddress =
     std::numeric_limits<decltype(LinearAddr::value)>::max();
 
 /// Orders the symbols by address, those of one address by preference: code before data, then by
-/// binding, leading underscores, length and name. Doubles go.
+/// binding, leading underscores, length and name. Removes duplicates.
 void settle_symbols(SymbolModule& module);
 
 /// Moves all symbols by so many bytes. Throws UsageError naming `source` where one would lie beyond

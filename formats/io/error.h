@@ -36,13 +36,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// Our own broken invariant, or an engine that is not what we rely on.
+/// A broken invariant of citcat, or an engine that does not work as citcat needs.
 class InternalError : public Error {
  public:
   using Error::Error;
 };
 
-/// Checks an invariant of ours, in release builds too: a trace tool that goes on after a broken
+/// Checks an invariant of citcat, in release builds too: a trace tool that goes on after a broken
 /// invariant writes a wrong trace that looks right.
 #define CITCAT_ASSERT(condition)                                                       \
   do {                                                                                 \

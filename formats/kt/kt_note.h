@@ -35,7 +35,7 @@ struct KtNote {
     port_read,            ///< `where` is the port, `size` bytes, `value` what was read
     port_write,           ///< the same, what was written
     external_write,       ///< another bus master stores `size` bytes at physical address `where`
-    translation_dropped,  ///< the processor loses what it holds of linear page number `where`
+    translation_dropped,  ///< the processor loses its translation of linear page number `where`
   };
   static constexpr std::uint8_t kKinds = 12;
 

@@ -13,7 +13,7 @@ inline constexpr std::size_t kKtMaxAddresses = 2;
 
 /// An executed instruction, in the format's own terms.
 struct KtInstruction {
-  std::uint32_t eip = 0;  ///< linear address, or offset in CS if the writer was told so
+  std::uint32_t eip = 0;  ///< linear address, or offset in CS if the writer wrote offsets
   std::array<std::uint8_t, kKtMaxInstructionBytes> code{};
   std::uint8_t size = 1;           ///< N, 1..15, prefixes included
   std::uint8_t address_count = 0;  ///< E, 0..2

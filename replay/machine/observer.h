@@ -125,17 +125,17 @@ struct RecordRoom {
   static constexpr std::size_t kBeyond = 4096;
 };
 
-/// Receives the run in program order while the replay goes on. A Position is that of the reported
-/// thing: the instructions completed before it. Observers are independent of one another, and the
-/// order in which they are called never matters. An observer neither changes the machine nor ends
-/// the run (run_control.h).
+/// Receives the run in program order while the replay goes on. The Position passed is that of the
+/// reported event: the instructions completed before it. Observers are independent of one another,
+/// and the order in which they are called never matters. An observer neither changes the machine
+/// nor ends the run (run_control.h).
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// The most that the observer ever wants; called once, when the machine is made. Code that does
-  /// not run in blocks is reported with Detail::stores by write(), and with Detail::references by
-  /// write(), fetch() and read(), before its instruction(). Page walks that code causes are among
-  /// its references, in order.
+  /// Everything that the observer may ever want; called once, when the machine is made. Code that
+  /// does not run in blocks is reported with Detail::stores by write(), and with Detail::references
+  /// by write(), fetch() and read(), before its instruction(). Page walks that code causes are
+  /// among its references, in order.
   virtual Interest interest() const { return Interest::changes(); }
   /// What the observer wants of ordinary code (`code`, `trail`) from this instruction on; called
   /// again and again. Whatever it returns, the observer receives code that does not run in blocks:
@@ -158,8 +158,8 @@ class Observer {
   /// The block ran completely this many more times. Calls come in any order, at the latest in
   /// Machine::tell_counts(). Addresses and references are not known.
   virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
-  /// Instructions [from, to) completed and are not reported by ran(). All are plain, at one level
-  /// and in one address space. Called before anything after them is reported.
+  /// Instructions [from, to) completed and are not reported by ran(). All are ordinary code, at one
+  /// level and in one address space. Called before anything after them is reported.
   virtual void passed(std::uint64_t /*from*/, std::uint64_t /*to*/) {}
   /// All stores of ordinary code from `from` on, in order; none after Interest::until.
   virtual void stored(std::span<const PlainStore>, Position /*from*/) {}
@@ -179,7 +179,7 @@ class Observer {
   virtual void delivered(const DeliveredEvent&, Position) {}
   /// Another bus master is about to change memory; the address is the captured one.
   virtual void external_write(PhysAddr, std::span<const std::uint8_t>, Position) {}
-  /// The processor is about to lose what it holds of a page, though nothing tells it to.
+  /// The processor is about to lose its translation of a page, though nothing tells it to.
   virtual void translation_dropped(LinearAddr /*page*/, Position) {}
   virtual void halted(Position) {}
   virtual void cache_flushed(bool /*write_back*/, Position) {}

@@ -1,9 +1,9 @@
 #pragma once
-// One instruction, decoded once: what it is to the replayer and which memory it touches.
+// One instruction, decoded once: what the replayer needs to know about it and its memory operands.
 //
 // The replayer meets the same few thousand instructions millions of times. Decoding may therefore
-// be slow, but what it leaves behind must be enough to compute every data address from the
-// registers before the instruction with a few additions: that is what MemoryOperand holds.
+// be slow, but its result must be enough to compute every data address from the registers before
+// the instruction with a few additions: MemoryOperand holds that.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct CodeMode {
   bool bits64 = false;      ///< 64-bit mode: EFER.LMA and CS.L set, whatever bits32 says
   bool has_tzcnt = false;   ///< BSF after F3 is TZCNT
   bool has_lzcnt = false;   ///< BSR after F3 is LZCNT
-  bool escapes = false;     ///< no coprocessor takes ESC: of processors before the 286
+  bool escapes = false;     ///< no coprocessor takes ESC; for processors before the 286
   bool operator==(const CodeMode&) const = default;
 };
 
@@ -37,11 +37,11 @@ enum class DecodeState : std::uint8_t {
 enum class InvalidReason : std::uint8_t {
   none,
   undefined_opcode,  ///< #UD (vector 6)
-  lock_prefix,       ///< #UD: LOCK on a form that this processor refuses it on
+  lock_prefix,       ///< #UD: LOCK on a form for which this processor refuses it
   too_long,          ///< #GP(0): more bytes than this processor takes
 };
 
-/// rep is also REPE (F3). REPC and REPNC are NEC's 65 and 64, of CMPS and SCAS alone.
+/// rep is also REPE (F3). REPC and REPNC are NEC's 65 and 64, only for CMPS and SCAS.
 enum class RepeatPrefix : std::uint8_t { none, rep, repne, repc, repnc };
 
 enum class OperandKind : std::uint8_t {
@@ -67,7 +67,7 @@ enum class AddressWidth : std::uint8_t {
   bits16,
   bits32,
   stack,  ///< by SS.B at run time
-  low32,  ///< 32, in 64-bit mode: the base that it is added to may have more
+  low32,  ///< 32, in 64-bit mode: the base may have more
   bits64,
 };
 constexpr bool is_of_64_bit_mode(AddressWidth width) { return width >= AddressWidth::low32; }
@@ -117,8 +117,8 @@ struct DecodedInstruction {
   DecodeState state = DecodeState::invalid;
   InvalidReason reason = InvalidReason::none;
   InstructionClass kind = InstructionClass::plain;
-  /// Its row of the table of opcodes. Null unless state is ok, and for what the 8088 makes of
-  /// encodings that mean nothing.
+  /// Its row in the table of opcodes. Null unless state is ok, and for undefined encodings, which
+  /// the 8088 executes in its own way.
   const OpcodeRow* row = nullptr;
   FlagRule flag_rule = FlagRule::none;
   RepeatPrefix repeat = RepeatPrefix::none;  ///< effective: set only on string and port strings
@@ -135,7 +135,7 @@ struct DecodedInstruction {
   std::uint8_t rm_field = 0;      ///< ModRM.rm, or the register in the opcode (40..5F, 90..97 ..)
   std::uint8_t prefix_bytes = 0;  ///< bytes before the opcode (before 0F where there is one)
   bool bits64 = false;            ///< CodeMode it was decoded in
-  std::uint8_t rex = 0;           ///< the REX prefix, or what a VEX prefix has of one, or 0
+  std::uint8_t rex = 0;           ///< the REX prefix, or its bits in a VEX prefix, or 0
   std::uint8_t vex_register = 0;  ///< the general register that a VEX prefix names
   bool lock = false;              ///< F0 present
   bool lock_ignored = false;      ///< F0 present and without effect on this processor (286 and
@@ -145,7 +145,7 @@ struct DecodedInstruction {
   bool address_prefix = false;    ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
   std::int8_t segment_override = -1;  ///< SegmentRegister, or -1
-  std::uint8_t operand_bytes = 0;   ///< effective: 1, 2, 4 or 8; of vector instructions the mode's
+  std::uint8_t operand_bytes = 0;   ///< effective: 1, 2, 4 or 8; for vector instructions the mode's
   std::uint8_t address_bits = 32;   ///< effective address size: 16, 32 or 64
   bool control_flow = false;        ///< may continue elsewhere than at the next instruction
   bool ends_block = false;          ///< the engine ends a translation block here, or the machine
@@ -170,25 +170,25 @@ struct DecodedInstruction {
   std::uint8_t ea_count = 0;  ///< E of the KT record
   std::array<EaSlot, 2> ea{};
 
-  /// The same instruction, of the same length, in an encoding every engine accepts: documented in
-  /// place of alias (F6 /1 as F6 /0, ..), and each LOCK replaced by a segment prefix that names the
-  /// segment in use anyway. Equal to `bytes` when there is neither. One processor alone on its bus
-  /// computes the same with and without LOCK.
+  /// The same instruction, of the same length, in an encoding that every engine accepts: an alias
+  /// is replaced by the documented encoding (F6 /1 by F6 /0, ..), and each LOCK by a segment prefix
+  /// that names the segment in use anyway. Equal to `bytes` if there is neither. A processor that
+  /// is alone on its bus computes the same with and without LOCK.
   std::array<std::uint8_t, kMaxInstructionBytes> canonical{};
 
   bool is_repeated() const { return repeat != RepeatPrefix::none; }
-  /// 8 where the bit of the REX prefix is set: what it adds to the number of a register.
+  /// The number that a bit of the REX prefix adds to the number of a register: 8 if it is set.
   unsigned rex_bit(RexBit bit) const { return (rex & bit) != 0 ? 8 : 0; }
   bool is(Operation operation) const { return row != nullptr && row->operation == operation; }
 };
 
-/// Decodes the instruction at the start of `bytes` (at most 15 are looked at) as `model` would.
+/// Decodes the instruction at the start of `bytes` (at most 15 are examined) as `model` would.
 /// CpuModel::unknown decodes as a Pentium III with SSE2. Never throws.
 DecodedInstruction decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
                                       CpuModel model);
 
-/// #GP(0) where its operand is not aligned to 16 bytes (SDM vol. 2, exceptions of types 1, 2 and 4,
-/// FXSAVE, FXRSTOR, CMPXCHG16B): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
+/// True if an operand not aligned to 16 bytes causes #GP(0) (SDM vol. 2, exceptions of types 1, 2,
+/// 4, FXSAVE, FXRSTOR, CMPXCHG16B): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
 inline bool wants_aligned_operand(const DecodedInstruction& info) {
   if (info.register_form || info.operand_count == 0) return false;
   if (info.kind == InstructionClass::fxsave || info.kind == InstructionClass::fxrstor) return true;
@@ -199,7 +199,7 @@ inline bool wants_aligned_operand(const DecodedInstruction& info) {
 
 inline bool is_enter(const DecodedInstruction& info) { return info.is(Operation::enter); }
 
-/// The count of a shift or rotation, all bits of it; `cl` is the low byte of ECX before it.
+/// The count of a shift or rotation, with all its bits; `cl` is the low byte of ECX before it.
 inline unsigned shift_count(const DecodedInstruction& info, std::uint8_t cl) {
   if (info.row == nullptr) return 0;
   if (info.row->operands[1] == OperandForm::One) return 1;
@@ -208,7 +208,7 @@ inline unsigned shift_count(const DecodedInstruction& info, std::uint8_t cl) {
   return by_cl ? cl : info.immediate;
 }
 
-/// The bits of it that count (SDM vol. 2, SAL); the 8088 takes all.
+/// The bits of the count that the processor uses (SDM vol. 2, SAL); the 8088 uses all.
 inline unsigned shift_count_bits(const DecodedInstruction& info) {
   return info.operand_bytes == 8 ? 0x3f : 0x1f;
 }
@@ -219,7 +219,7 @@ inline bool looks_up_descriptor(const DecodedInstruction& info) {
          info.is(Operation::verw);
 }
 
-/// The width that the address size of `info` gives explicit and string operands.
+/// The width of explicit and string operands by the address size of `info`.
 constexpr AddressWidth address_width(const DecodedInstruction& info) {
   if (info.address_bits == 64) return AddressWidth::bits64;
   if (info.address_bits == 16) return AddressWidth::bits16;
@@ -234,25 +234,25 @@ constexpr std::uint64_t wrap_offset(std::uint64_t value, AddressWidth width, boo
   return wide ? static_cast<std::uint32_t>(value) : value & 0xffff;
 }
 
-/// The bits of a count or pointer register that an address size of `bits` takes.
+/// The bits of a count or pointer register that an address size of `bits` uses.
 constexpr std::uint64_t address_mask(unsigned bits) {
   return bits == 64 ? ~std::uint64_t{0} : bits == 32 ? 0xffffffff : 0xffff;
 }
 
-/// Where an offset of this width lies in a segment at `base`, which in 64-bit mode is 0 but for FS
-/// and GS.
+/// The linear address of an offset of this width in a segment at `base`, which in 64-bit mode is 0
+/// except for FS and GS.
 constexpr LinearAddr linear_at(std::uint64_t base, std::uint64_t offset, AddressWidth width) {
   if (is_of_64_bit_mode(width)) return LinearAddr{base + offset};
   return linear32(static_cast<std::uint32_t>(base), static_cast<std::uint32_t>(offset));
 }
 
-/// The parts of an offset that plain addition does not give; see operand_offset().
+/// The parts of an offset that a simple addition does not give; see operand_offset().
 std::uint64_t special_operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
                                      bool stack32);
 
 /// Offset of the first access of `operand` in its segment, from the registers *before* the
 /// instruction (for a repeated string: before the iteration). `regs` are the eight general
-/// registers in encoding order, low 32 bits valid, or, of an instruction of 64-bit mode, sixteen
+/// registers in encoding order, low 32 bits valid, or, for an instruction of 64-bit mode, sixteen
 /// and RIP; stack32 is SS.B.
 inline std::uint64_t operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
                                     bool stack32) {

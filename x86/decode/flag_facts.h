@@ -43,8 +43,8 @@ enum class FlagRule : std::uint8_t {
 struct FlagFacts {
   FlagRule rule = FlagRule::none;
   std::uint32_t read = 0;     ///< the result depends on them
-  std::uint32_t written = 0;  ///< given a value, defined or not; of a shift, unless its count is 0
-  std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual defines, for any count
+  std::uint32_t written = 0;  ///< given a value, defined or not; by a shift, unless its count is 0
+  std::uint32_t undefined = 0;  ///< those of them whose value no manual defines, for any count
 };
 
 /// By the names that the table of opcodes uses.

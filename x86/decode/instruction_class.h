@@ -73,7 +73,7 @@ enum class InstructionClass : std::uint8_t {
   sti,
   pushf,
   popf,
-  newer_integer,  ///< of BMI1, BMI2, LZCNT, MOVBE and ADX: made by the machine
+  newer_integer,  ///< of BMI1, BMI2, LZCNT, MOVBE, ADX: executed by the machine
   // Floating point and vectors.
   x87,  ///< D8..DF, with FWAIT as `fwait`
   fwait,

@@ -1,5 +1,5 @@
 #pragma once
-// One row of the table of opcodes (opcodes.def): everything that is known of an opcode.
+// One row of the table of opcodes (opcodes.def): everything that is known about an opcode.
 
 #include <array>
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace citcat {
 
-/// After which bytes the opcode is: none, 0F, 0F 38, 0F 3A; a VEX prefix that stands for the
-/// latter two. `escape`: none, and it is for a coprocessor that is not there, or has no such one.
-/// `n0F`: 0F of NEC's processors.
+/// The bytes before the opcode: none, 0F, 0F 38, 0F 3A, or a VEX prefix that stands for the latter
+/// two. `escape`: none, and the opcode is for a coprocessor that is absent or does not have it.
+/// `n0F`: 0F on NEC's processors.
 enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A, v38, v3A, escape, n0F };
 inline constexpr std::size_t kOpcodeMaps = 8;
 
@@ -30,13 +30,13 @@ enum class OperandForm : std::uint8_t {
   Rd,                ///< the register of ModRM.rm, whatever ModRM.mod is; all of it in 64-bit mode
   RvMw, RdMb, RdMw,  ///< a register of v or d, memory of b or w
   Mb, Mw, Md, My, Mq, Mx, Mv,
-  M,                 ///< an address: nothing is accessed
+  M,                 ///< an address that is not accessed
   Ma,                ///< two bounds of v
   Mp,                ///< offset of v, then selector
   Ms,                ///< limit and base: six bytes, ten in 64-bit mode
   Mt,                ///< ten bytes
   Menv, Msave,       ///< x87 environment, 14 or 28 bytes; with registers 94 or 108
-  Mfx,               ///< what FXSAVE and FXRSTOR touch
+  Mfx,               ///< the area of FXSAVE and FXRSTOR
   Mxs,               ///< the area of XSAVE and XRSTOR: legacy region and header
   Gb, Gw, Gd, Gy, Gv,
   By,                ///< the register that a VEX prefix names
@@ -44,8 +44,8 @@ enum class OperandForm : std::uint8_t {
   AL, rAX, CL, DX,   ///< rAX: AX or EAX
   One,               ///< the number 1
   Ib, Iw,
-  Ibs,               ///< a byte, extended by its sign to v
-  Iz,                ///< of v, but of 4 bytes where v has 8, and extended by its sign
+  Ibs,               ///< a byte, sign-extended to v
+  Iz,                ///< of v, but 4 bytes, sign-extended, where v has 8
   Iv,                ///< of v
   Jb, Jz,
   Ap,                ///< offset of v and selector
@@ -74,7 +74,7 @@ enum class AccessPattern : std::uint8_t {
   none,
   operand,  ///< of the explicit operand, if that is in memory
   page,     ///< the operand's address alone counts: INVLPG
-  parts,    ///< of the operand, which registers and memory tell: XSAVE
+  parts,    ///< parts of the operand that registers and memory select: XSAVE
   push, push_all, push_operand, push_segment,
   pop, pop_all, pop_operand, pop_segment,
   load_segment,
@@ -104,7 +104,7 @@ struct ModRmMatch {
 /// Column of a search among mandatory prefixes; `any` where none selects.
 enum class MandatoryPrefix : std::uint8_t { np, p66, pF3, pF2, any };
 
-/// Which processors have it, a bit each: not all of them have what the ones before had.
+/// The processors that have an opcode, a bit each: later ones lack some that earlier ones had.
 struct ProcessorSet {
   std::uint16_t bits = 0;
   constexpr bool has(InstructionSet s) const { return (bits >> static_cast<unsigned>(s) & 1) != 0; }
@@ -113,25 +113,25 @@ struct ProcessorSet {
 /// Bits of OpcodeRow::traits.
 enum OpcodeTrait : std::uint8_t {
   kLockable = 1,        ///< LOCK may precede it from the 386 on, with memory (SDM vol. 2, LOCK)
-  kMayLeaveMemory = 2,  ///< what it writes to memory it may leave alone: a shift by 0
-  kTakesUnaligned = 4,  ///< of 16 bytes, and needs no alignment
+  kMayLeaveMemory = 2,  ///< may leave its operand in memory unwritten: a shift by 0
+  kTakesUnaligned = 4,  ///< a 16-byte operand needs no alignment
   kNotIn64BitMode = 8,
   kProtectedMode = 16,  ///< #UD in real and virtual-8086 mode
   kOnly64BitMode = 32,
-  kLongModeAlone = 64,  ///< which processors without long mode have not got
-  kNewerMeaning = 128,  ///< of the row before it after F3, where CPUID says so
+  kLongModeAlone = 64,  ///< not on processors without long mode
+  kNewerMeaning = 128,  ///< replaces the row before it after F3, if CPUID says so
 };
 
 struct OpcodeRow {
   OpcodeMap map;
   std::uint8_t opcode;  ///< the first
-  std::uint8_t count;   ///< so many from there on
+  std::uint8_t count;   ///< how many opcodes from there on
   ModRmMatch modrm;
   MandatoryPrefix prefix;
   Operation operation;
   std::array<OperandForm, 3> operands;
   OperandAccess access;
-  std::uint8_t registers;  ///< bit g: Gpr g is written, other than as an operand
+  std::uint8_t registers;  ///< bit g: writes Gpr g, other than as an operand
   InstructionClass kind;
   AccessPattern accesses;
   FlagFacts flags;

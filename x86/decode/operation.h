@@ -5,8 +5,8 @@
 
 namespace citcat {
 
-/// Mnemonics of the Intel SDM vol. 2, in small letters; `_` after those that are words of C++.
-/// Far branches are `_far`, MOV of any kind is `mov`, the strings are without their width.
+/// Mnemonics of the Intel SDM vol. 2 in lower case, with `_` after those that are C++ keywords. Far
+/// branches end in `_far`, every kind of MOV is `mov`, string instructions have no width.
 enum class Operation : std::uint16_t {
   aaa,
   aad,

@@ -6,8 +6,8 @@
 
 namespace citcat {
 
-/// Changes of general registers by one instruction, apart from what DecodedInstruction::stack_delta
-/// says of ESP.
+/// Changes of general registers by one instruction, apart from the change of ESP in
+/// DecodedInstruction::stack_delta.
 struct RegisterEffect {
   enum class Kind : std::uint8_t {
     none,

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the positions of interrupts that the capture has no count for.
+// Finds the positions of interrupts for which the capture has no count.
 //
 // The bus shows an acknowledge between two transactions. The processor took the interrupt at a
 // boundary between the instructions that caused them. There all stores and port accesses before it
@@ -43,8 +43,8 @@ struct PlacementReport {
 bool needs_placement(const Schedule& schedule);
 
 struct PlacerOptions {
-  /// Changes of a single bit are accepted whatever it says, because the search need not judge them.
-  /// For an archive, its waived transactions are added.
+  /// Changes of a single bit are accepted whatever the policy says, because the search need not
+  /// judge them. For an archive, its waived transactions are added.
   ComparisonPolicy policy;
   /// Called now and then with the position.
   std::function<void(Position)> progress;
@@ -52,12 +52,12 @@ struct PlacerOptions {
   TimeBudget* time = nullptr;
 };
 
-/// Finds positions for the interrupts of `recording` that have none. Where one cannot be placed, it
+/// Finds positions for the interrupts of `recording` that have none. If one cannot be placed, it
 /// and all after it stay as they are. `evidence` opens the recording's evidence from its start.
 PlacementReport place_events(const Recording& recording, const EvidenceSource& evidence,
                              const PlacerOptions& options);
-/// The same for an archive, where it is needed and the evidence is there; else nullopt. Its
-/// recording() then has the schedule that was found, and that of the report is empty.
+/// The same for an archive; nullopt if it is not needed or there is no evidence. The file's
+/// recording() then has the schedule that was found, and the report's schedule is empty.
 std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOptions& options);
 
 }  // namespace citcat
