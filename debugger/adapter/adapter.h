@@ -1,7 +1,7 @@
 #pragma once
 // One session of an editor with a recorded machine: the requests of the debug adapter protocol,
-// answered until it goes (microsoft.github.io/debug-adapter-protocol/specification). docs/dap.md
-// has what is answered, and how.
+// answered until the editor disconnects (microsoft.github.io/debug-adapter-protocol/specification).
+// docs/dap.md lists the requests and their answers.
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
-// The breakpoints of a session: of source lines, procedures, instructions and data, each set of
-// which a client replaces as a whole.
+// The breakpoints of a session, on source lines, procedures, instructions and data; a client
+// replaces each of these four sets as a whole.
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 #pragma once
-// One processor of the recorded machine, as an editor looks at it: the target that gdb has, with
-// names, source lines and calls.
+// One processor of the recorded machine, as an editor sees it: the target that gdb has, with names,
+// source lines and calls.
 
 #include <functional>
 #include <memory>

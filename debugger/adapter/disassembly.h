@@ -1,5 +1,5 @@
 #pragma once
-// Instructions around an address, backwards too.
+// Instructions before and after an address.
 
 #include <cstddef>
 #include <string>
@@ -17,8 +17,8 @@ struct DisassembledLine {
 };
 
 /// `count` lines from the one that lies `offset` instructions after `at` on, before it where that
-/// is negative. Backwards, code is taken for what leads up to `at` from as far back as can be:
-/// before it, nobody knows for sure where an instruction begins.
+/// is negative. Backwards, the decoding is taken that leads up to `at` from as far back as
+/// possible: it is not certain where instructions before `at` begin.
 std::vector<DisassembledLine> disassemble(const Debuggee& debuggee, LinearAddr at,
                                           std::int64_t offset, std::size_t count);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Expressions that somebody types: numbers, registers, names, memory, sums of these.
+// Expressions that somebody types: numbers, registers, names, memory, and sums of these.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +19,8 @@ struct Evaluated {
 };
 
 /// sum := part (("+" | "-") part)*; part := number | "$"? register | name | "*" part |
-/// "[" sum "]" (":" bytes)? | "(" sum ")". Throws UsageError for what is none of this, a register
-/// or memory that nobody knows, and what is longer or deeper than anybody types.
+/// "[" sum "]" (":" bytes)? | "(" sum ")". Throws UsageError for anything else, a register or
+/// memory whose value is not known, and an expression longer or deeper than anybody types.
 Evaluated evaluate(const Debuggee& debuggee, const std::string& expression);
 
 }  // namespace citcat::dap

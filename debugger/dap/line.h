@@ -15,7 +15,7 @@ class Line {
   /// Descriptors stay the caller's; they may be one. SIGPIPE must be ignored.
   Line(int in, int out) : line_(in, out) {}
 
-  /// The next message, whole; false where the client has gone. Throws FormatError for what is none.
+  /// The next message, whole; false where the client has gone. Throws FormatError if it is not one.
   bool receive(std::string& message);
   /// Numbers the message, and sends it; of no effect where the client has gone.
   void send(Json message);

@@ -1,6 +1,6 @@
 #pragma once
-// Messages of the debug adapter protocol out of a stream of bytes: a header that says how long it
-// is, and JSON (microsoft.github.io/debug-adapter-protocol/overview, "Base Protocol").
+// Messages of the debug adapter protocol out of a stream of bytes: a header that gives the length,
+// and JSON (microsoft.github.io/debug-adapter-protocol/overview, "Base Protocol").
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ class MessageReader {
 
   void add(std::string_view bytes) { buffer_ += bytes; }
   /// The body of the next message; nullopt where it has not come whole yet. Throws FormatError for
-  /// what is no message: nothing after it can be found any more.
+  /// anything that is not a message; no message can be found after that.
   std::optional<std::string> take();
   /// Bytes that wait, all of no message that take() gave.
   bool empty() const { return buffer_.empty(); }

@@ -1,5 +1,5 @@
 #pragma once
-// A request of the debug adapter protocol, read with care: whoever sends it may send anything.
+// A request of the debug adapter protocol, read with care, because the client may send anything.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -49,7 +49,7 @@ struct Request {
   Json arguments;
 };
 
-/// Throws UsageError for what is no request: no JSON, nested too deeply, without a command.
+/// Throws UsageError if it is not a request: not JSON, nested too deeply, without a command.
 Request parse_request(std::string_view message);
 
 /// Offsets from a reference, in bytes, forwards and backwards.
@@ -58,7 +58,7 @@ inline constexpr std::int64_t kMostOffset = std::int64_t{1} << 40;
 /// The number that a reference to memory is: "0x..." or decimal. Throws UsageError naming `what`.
 std::uint64_t parse_reference(const std::string& text, const char* what);
 
-/// The bytes of a message as they go over the line. Text that is no UTF-8 is made such.
+/// The bytes of a message as they go over the line. Text that is not UTF-8 is converted to it.
 std::string framed(const Json& message);
 
 std::string base64_of(std::string_view bytes);

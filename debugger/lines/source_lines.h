@@ -1,6 +1,6 @@
 #pragma once
-// Lines of source text: which one an instruction came from, and where the code of one lies. They
-// come from the DWARF in programs and kernels; without elfutils' libdw there are none.
+// Lines of source text: which line an instruction came from, and where the code of a line lies.
+// They come from the DWARF in programs and kernels; without elfutils' libdw there are no lines.
 
 #include <cstdint>
 #include <memory>

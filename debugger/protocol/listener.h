@@ -13,8 +13,8 @@ class Listener {
   /// A TCP port of the loopback address, which only programs of this machine reach; 0: any that is
   /// free. Throws IoError.
   explicit Listener(std::uint16_t port);
-  /// A socket that only its owner may open. One that nobody listens at any longer is made anew;
-  /// anything else of that name is left as it is, a UsageError. Throws IoError.
+  /// A socket that only its owner may open. A socket that has no listener any longer is replaced;
+  /// anything else of that name stays, and causes a UsageError. Throws IoError.
   explicit Listener(const std::string& path);
   /// Removes the socket's file.
   ~Listener();

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes that gdb sends, cut into packets. A packet with a wrong sum is never accepted, and no more
-// is kept than the longest packet has.
+// Bytes that gdb sends, cut into packets. A packet with a wrong checksum is never accepted, and at
+// most the bytes of the longest packet are kept.
 
 #include <cstdint>
 #include <deque>

@@ -11,7 +11,7 @@
 
 namespace citcat::gdb {
 
-/// The longest packet that is taken, and told to gdb as PacketSize.
+/// The longest packet that is accepted; gdb receives it as PacketSize.
 inline constexpr std::size_t kMaxPacketBytes = 0x4000;
 
 /// The sum that ends a packet, of what is in it.

@@ -51,7 +51,7 @@ struct Request {
   bool alone = false;              ///< a move of this thread only
 };
 
-/// Never throws: what is no request is one of the first two kinds.
+/// Never throws: data that is not a request gives one of the first two kinds.
 Request parse_request(std::string_view data);
 
 }  // namespace citcat::gdb

@@ -1,8 +1,8 @@
 #pragma once
-// The calls, interrupts, exceptions and system calls that have not returned where the run is, as
-// far as they began in the stretch that is listened to. A call counts only if its return address is
-// still on the stack, in the part of it that is in use, and only what the stack leads to that the
-// processor is on: what other tasks have open is left aside.
+// The calls, interrupts, exceptions and system calls that have not returned at the current
+// position, as far as they began in the observed stretch. A call counts only if its return address
+// is still on the stack, in the part that is in use, and only if it is on the stack that the
+// processor uses: open calls of other tasks are left out.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// One session of gdb with one recorded machine: what it asks for is answered until it goes. Each of
-// its processors is a thread, numbered from 1.
+// One session of gdb with one recorded machine: answers its requests until gdb disconnects. Each of
+// the machine's processors is a thread, numbered from 1.
 
 #include <functional>
 #include <string>

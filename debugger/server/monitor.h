@@ -27,7 +27,7 @@ class Monitor {
   /// UsageError. Goes there, and says where it came to: kEndsBefore and the end, if that is before.
   static constexpr std::string_view kEndsBefore = "the run ends before: ";
   std::string seek(const std::string& where, const Interrupt& interrupt = {});
-  /// Where and why the run diverges from its evidence; empty as long as nobody knows that it does.
+  /// Where and why the run diverges from its evidence; empty as long as no divergence is known.
   std::string divergence_text() const;
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
-// The calls that are open on each stack. A stack is known by the part of it that was in use when
-// another one took over: whoever comes back to that part goes on there, whoever loads a stack
-// pointer that lies in no such part begins a stack. Slots of two stacks may lie close to each
-// other, as those of a kernel's tasks do.
+// The calls that are open on each stack. A stack is recognised by the part of it that was in use
+// when the processor left it: a stack pointer in that part continues that stack, and one that lies
+// in no such part begins a new stack. Slots of two stacks may lie close to each other, as those of
+// a kernel's tasks do.
 
 #include <cstdint>
 #include <deque>

@@ -74,7 +74,7 @@ class InterruptNest final : public Observer {
   std::vector<Entered> entered() const;
   /// Handlers that returned and had been entered before the stretch began.
   std::uint64_t entered_before() const { return entered_before_; }
-  /// Where the frame of the delivery lies that was told last.
+  /// Where the frame of the last reported delivery lies.
   LinearAddr last_frame() const { return entered_.back().frame; }
   /// The stack pointer to which an IRET to level 3 goes back, read before it does.
   std::optional<std::uint64_t> programs_stack(const ExecutedInstruction& iret) const;

@@ -1,5 +1,5 @@
 #pragma once
-// Sessions of a listening debugger: each is a process of its own, and ends with this one.
+// Sessions of a listening debugger: each is a process of its own, and ends when the debugger does.
 
 #include <signal.h>
 #include <sys/types.h>

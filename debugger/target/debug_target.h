@@ -1,7 +1,7 @@
 #pragma once
-// The recorded machine as a debugger looks at it: moved by its timeline, read at linear addresses,
-// and stopped where somebody wants it to stop. The replay itself cannot be changed; a branch of it
-// can, and is discarded later (fork()).
+// The recorded machine as a debugger sees it: moved by its timeline, read at linear addresses, and
+// stopped where its user asks. The replay itself cannot be changed; a branch of it can, and is
+// discarded later (fork()).
 
 #include <cstdint>
 #include <functional>
@@ -56,7 +56,7 @@ class DebugTarget {
   const RegisterFile& register_file() const { return register_file_; }
 
   RegisterView registers() const;
-  /// Bytes from `address` on, up to the first one that nobody knows, or that is not mapped.
+  /// Bytes from `address` on, up to the first one that is not known or not mapped.
   std::vector<std::uint8_t> read(LinearAddr address, std::size_t size) const;
   /// The size of the code that runs here: 16, 32 or 64.
   int code_bits() const;
@@ -68,8 +68,8 @@ class DebugTarget {
   LinearAddr next_instruction() const { return machine().next_linear(); }
 
   /// For a breakpoint `size` has no meaning. A watchpoint watches the memory that lies at the
-  /// address now, whoever accesses it by whatever address. If nothing is mapped there, a move looks
-  /// for the store to the page tables that changes this, and then for accesses.
+  /// address now, for all accesses by any address. If nothing is mapped there, a move looks for the
+  /// store to the page tables that changes this, and then for accesses.
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove_all() { inserted_.clear(); }
@@ -128,7 +128,7 @@ class DebugTarget {
     };
     std::vector<Unmapped> unmapped;
   };
-  /// Watchpoints that were met here and not yet told.
+  /// Watchpoints that were met here and not yet reported.
   struct Untold {
     Moment at;
     Direction direction = Direction::on;

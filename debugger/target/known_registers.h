@@ -1,6 +1,6 @@
 #pragma once
-// Registers that no dump had, and from where on they are known all the same: the program has loaded
-// them.
+// Registers that no dump had, and the positions from which they are known because the program has
+// loaded them.
 
 #include <cstdint>
 #include <map>

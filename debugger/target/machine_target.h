@@ -1,6 +1,6 @@
 #pragma once
-// The processors of a recorded machine as a debugger looks at them: each moves in its own replay,
-// and all of them in the order of the bus that they share.
+// The processors of a recorded machine as a debugger sees them: each moves in its own replay, and
+// together they keep the order of the bus that they share.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ class MachineTarget {
   enum class Direction : std::uint8_t { on, back };
   /// What a processor has come to, looking for a stop.
   struct Found {
-    bool searched_out = false;  ///< there is none to be found
+    bool searched_out = false;  ///< none can be found
     std::optional<MoveEnd> met;
     std::uint64_t turn = 0;
   };

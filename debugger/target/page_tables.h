@@ -1,5 +1,5 @@
 #pragma once
-// Page tables as a debugger reads them: those of one address space, whichever is in use, and
+// Page tables as a debugger reads them: those of one address space, whether or not it is in use,
 // without effect on the machine (Intel SDM vol. 3, chapter 4).
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 #pragma once
-// The processor's registers as gdb numbers them, and the description that tells it (Debugging with
-// GDB, appendix G, "Target Descriptions": features org.gnu.gdb.i386.core, .sse and .segments, which
-// have the registers of 64 bits where the processor has long mode, whatever mode it is in). What
-// gdb has no feature for - control and debug registers, hidden parts of segments, the position in
-// the run - is in one of ours, org.citcat.system.
+// The processor's registers as gdb numbers them, and the description that tells gdb about them
+// (Debugging with GDB, appendix G, "Target Descriptions": features org.gnu.gdb.i386.core, .sse and
+// .segments, which have the registers of 64 bits where the processor has long mode, whatever mode
+// it is in). What gdb has no feature for - control and debug registers, hidden parts of segments,
+// the position in the run - is in citcat's own feature, org.citcat.system.
 //
-// gdb knows no segments: to it the program counter is the address of the next instruction. `eip` is
+// gdb does not know segments: its program counter is the address of the next instruction. `eip` is
 // therefore CS.base + EIP, a linear address; the register itself is `eip_offset`. In flat code they
 // are the same. `esp` is what the register holds, and `ss_base` is beside it.
 
@@ -42,8 +42,8 @@ class RegisterFile {
                                                  const RegisterView& view) const;
   std::size_t bytes(std::size_t number) const { return registers_[number].bytes; }
   const std::string& name(std::size_t number) const { return registers_[number].name; }
-  /// Sets it in `cpu`; false where it is none that can be set (what the run tells, not the
-  /// processor), or `value` has another size.
+  /// Sets it in `cpu`; false if it cannot be set (a fact about the run, not the processor), or
+  /// `value` has another size.
   bool set(std::size_t number, std::span<const std::uint8_t> value, CpuState& cpu) const;
 
   /// Numbers of (R/E)IP, (R/E)SP and (R/E)BP.

@@ -1,5 +1,5 @@
 #pragma once
-// The observer of the timeline's session: passes what it receives to whoever listens at the moment.
+// The observer of the timeline's session: passes what it receives to the current listener.
 
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
@@ -8,8 +8,8 @@ namespace citcat {
 
 class RunObserver final : public Observer {
  public:
-  /// Null: nobody listens, and ordinary code passes at full speed. `code`: how it receives plain
-  /// code.
+  /// Null: there is no listener, and ordinary code passes at full speed. `code`: how it receives
+  /// plain code.
   void set_listener(Observer* listener, Detail code) {
     listener_ = listener;
     code_ = code;

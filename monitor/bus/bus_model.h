@@ -83,8 +83,8 @@ class BusModel {
     std::uint32_t bytes = 0;
     bool holds(PhysicalAddress address) const { return address - begin < bytes; }
   };
-  /// RAM in these ranges holds what the processor is about to be seen writing: nobody else's doing.
-  /// There are two where it crosses into another page.
+  /// RAM in these ranges holds what the processor is about to be seen writing: no other master
+  /// wrote it. There are two where it crosses into another page.
   void expect_writes(Range first, Range second) { expected_ = {first, second}; }
   /// The processor has written `bytes`; RAM holds them already.
   void write(PhysicalAddress address, std::span<const std::uint8_t> bytes);
@@ -93,7 +93,7 @@ class BusModel {
   /// nothing else happens.
   bool fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes, bool sequential);
   // The same for an access to a known page that lies in one line, which the cache holds and nobody
-  // else has changed: the bus shows nothing of it, and what the last fetch has left stays. These
+  // else has changed: the bus does not show it, and what the last fetch has left stays. These
   // return false, and do nothing, if the access is not of this kind.
   bool read_unseen(const PageInRam& page, PhysicalAddress address, std::uint32_t size) {
     const std::uint64_t number = address >> line_shift_;
@@ -135,7 +135,7 @@ class BusModel {
   /// Whether code has a cache of its own, so that accesses to data that are not seen may be made
   /// before fetches from other pages of RAM.
   bool has_code_cache() const { return model_ == CacheModel::pentium; }
-  // Of such accesses to a page that may be cached, which lie in one line.
+  // For such accesses to a page that may be cached, if they lie in one line.
   bool read_apart(const PageInRam& page, PhysicalAddress address) {
     return is_known(long_line(page.live, page.shadow, address), true) &&
            use_long(address >> kLongShift);

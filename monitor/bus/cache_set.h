@@ -44,7 +44,7 @@ class WayOrder {
   std::uint8_t order_ = 0;
 };
 
-/// A set, all of which is in one line of the host's cache.
+/// A set that lies in one line of the host's cache.
 struct alignas(64) CacheSet {
   static constexpr unsigned kWays = WayOrder::kWays;
   static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};

@@ -1,10 +1,10 @@
 #pragma once
 // The guest's RAM as the emulator has it, and beside it a shadow: what the processor and its bus
 // have last seen of every byte. Where the two differ, somebody else wrote: a device by DMA, or the
-// emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow: the emulator is
-// asked for its contents each time.
+// emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow: its contents
+// are read from the emulator each time.
 //
-// The emulator has all RAM in one piece, what lies beyond 4 GiB after the rest.
+// The emulator has all RAM in one piece, with the RAM beyond 4 GiB after the rest.
 
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@
 
 namespace citcat::monitor {
 
-/// Of a byte, as the processor's pins carry it: up to 52 bits (Intel SDM vol. 3, 4.1.4).
+/// The address of a byte as the processor's pins carry it: up to 52 bits (Intel SDM vol. 3, 4.1.4).
 using PhysicalAddress = std::uint64_t;
 
 /// Whether a guest notices what the emulator stores differently from a processor.
@@ -153,7 +153,7 @@ class GuestMemory {
   void note_use(PhysicalAddress address, Use use) {
     if (is_ram(address, 1)) uses_[offset_of(address) / kPageBytes] |= use;
   }
-  /// Of a byte in RAM, as live() gives it.
+  /// The address of a byte in RAM, as live() gives it.
   std::uint8_t uses_of(const std::uint8_t* live) const {
     return uses_[static_cast<std::size_t>(live - ram_) / kPageBytes];
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Lines of RAM as they are and as they are known: compared in whole registers of the host.
+// Compares lines of RAM with what the processor and its bus last saw, in whole host registers.
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 // The bus records of a recording on their way out of the emulator. They go through a pipe to
-// `citcat record`, which owns the file: whatever happens to the emulator, what was sent is kept.
+// `citcat record`, which owns the file: if the emulator crashes, what it has sent is kept.
 
 #include <array>
 #include <cstddef>

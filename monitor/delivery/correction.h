@@ -1,5 +1,5 @@
 #pragma once
-// What a processor returns to, and pushes, where that is something else than the emulator's.
+// What a processor returns to, and pushes, where that differs from the emulator.
 
 #include <cstdint>
 

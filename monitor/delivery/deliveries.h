@@ -1,5 +1,5 @@
 #pragma once
-// Interrupts and exceptions: what ends before them, and what a processor shows of them.
+// Interrupts and exceptions: which instructions end before them, and what the bus shows.
 
 #include <cstdint>
 #include <vector>
@@ -29,7 +29,7 @@ class Deliveries {
   /// it is noted there.
   void deliver(const LoggedEvent& event, LoggedEvent* second = nullptr);
   /// Everything that real mode has delivered since the instruction in flight started, the oldest
-  /// first, of which `events` have been logged. `next` is about to start.
+  /// first; `events` are those that were logged. `next` is about to start.
   void deliver_real(std::vector<LoggedEvent> events, const Insn& next);
 
  private:

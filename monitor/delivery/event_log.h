@@ -1,5 +1,5 @@
 #pragma once
-// What the emulator's log tells of a processor, in its order: deliveries and resets.
+// What the emulator's log says about a processor, in the order of the log: deliveries and resets.
 
 #include "monitor/delivery/deliveries.h"
 #include "monitor/delivery/resets.h"

@@ -1,6 +1,6 @@
 #pragma once
 // The way into a handler of protected or long mode, shown on the bus: what the processor reads and
-// pushes on it.
+// pushes on the way.
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 // Real mode: the frames that interrupts and exceptions push, through the vector table at its base.
 // The emulator logs only their vectors, and nothing about INT n and NMIs: everything else comes
-// from the frame that they have pushed.
+// from the frames that were pushed.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ class RealModeFrames {
   /// What the processor reads and pushes (Intel SDM vol. 3, 20.1.4): a vector, then FLAGS, CS and
   /// IP. `passed_bytes`: of a Correction.
   void push(const LoggedEvent& event, unsigned passed_bytes);
-  /// Ends the recording where a program goes on elsewhere and nobody has told why.
+  /// Ends the recording if a program goes on elsewhere for no known reason.
   void refuse_unexplained();
 
  private:

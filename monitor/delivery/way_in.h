@@ -1,5 +1,5 @@
 #pragma once
-// The way into a handler of protected or long mode: what a processor reads on it, and what it
+// The way into a handler of protected or long mode: what a processor reads on the way, and what it
 // checks (Intel SDM vol. 2, INT n, operation; vol. 3, 6.12.1 and 6.14). Emulators report neither.
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class WayInMemory {
 
 class WayIn {
  public:
-  /// `task_base`: of TR, of which the state has a half outside 64-bit mode.
+  /// `task_base`: of TR; outside 64-bit mode the state has only half of it.
   WayIn(WayInMemory& memory, const LoggedEvent& event, bool long_mode, std::uint64_t task_base)
       : memory_(memory), event_(event), long_mode_(long_mode), task_base_(task_base) {}
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a recorder must know of an instruction beforehand: whether it repeats, talks to ports, uses
-// values that cross no bus, or changes how memory is reached.
+// What a recorder must know about an instruction beforehand: whether it repeats, talks to ports,
+// uses values that cross no bus, or changes how memory is reached.
 
 #include <cstdint>
 #include <span>
@@ -102,7 +102,7 @@ struct InsnClass {
   std::uint8_t loaded_segments = 0;  ///< segment registers that it loads, a bit for each
 };
 
-/// What is seldom asked for, and then found anew from the instruction's bytes.
+/// Facts that are seldom needed, and then found again from the instruction's bytes.
 struct InsnDetails : InsnClass {
   MemoryOperand
       operand;  ///< its first access, or what it flushes; of FXSAVE, XSAVE and their like all

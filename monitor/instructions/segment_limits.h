@@ -34,7 +34,7 @@ class SegmentLimits {
     unknown_ = 0;
     find_limited();
   }
-  /// Nothing that is accessed through these segments can be refused. -1 is none.
+  /// Nothing that is accessed through these segments can be refused. -1: no segment.
   bool allows_all(int load, int store) const { return !is_limited(load) && !is_limited(store); }
   /// The same of a set of segments, a bit for each.
   bool allow(std::uint8_t segments) const { return (limited_ & segments) == 0; }

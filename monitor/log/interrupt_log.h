@@ -1,8 +1,8 @@
 #pragma once
 // Interrupts, exceptions and resets. The plugin interface does not report them; QEMU's own log does
 // (-d int,cpu_reset), with the whole state before the delivery; in real mode it contains only the
-// vector, and no NMI. QEMU writes it from the processor's thread, so at any callback of ours the
-// log holds everything that has happened and nothing more.
+// vector, and no NMI. QEMU writes it from the processor's thread, so at any callback of the monitor
+// the log holds everything that has happened and nothing more.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct LoggedEvent {
   std::uint32_t processors_bits = 0;  ///< of the error code, which the emulator leaves out
   bool software = false;              ///< INT n, INT3, INTO
   bool hardware = false;              ///< through the interrupt controller
-  bool real_mode = false;  ///< delivered in real mode: of the rest only the vector is told
+  bool real_mode = false;             ///< delivered in real mode: the log has only the vector
   unsigned cpl = 0;
   std::uint64_t pc = 0;   ///< linear address of the instruction that was next
   std::uint64_t cr2 = 0;  ///< of a page fault

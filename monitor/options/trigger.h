@@ -27,7 +27,7 @@ struct Trigger {
 };
 
 /// Parses "reset", "driver", "address:c1000000", "port:80", "port:80=5a" (hexadecimal),
-/// "count:1000000", "console:TEXT", "process:NAME", "exit:NAME". Nullopt when it is none of these.
+/// "count:1000000", "console:TEXT", "process:NAME", "exit:NAME". Nullopt for anything else.
 std::optional<Trigger> parse_trigger(std::string_view text);
 
 /// Watches what goes out of ports for a port or console trigger.

@@ -1,6 +1,6 @@
 #pragma once
-// The emulator gives an instruction up that finds a device in the middle of a block, and begins it
-// again, sometimes more than once: what it has shown by then is on the bus already.
+// If an instruction in the middle of a block turns out to access a device, the emulator gives it up
+// and begins it again, sometimes more than once: what was shown by then is on the bus already.
 
 #include <algorithm>
 #include <cstdint>

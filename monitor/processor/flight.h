@@ -1,5 +1,5 @@
 #pragma once
-// The instruction in flight: what it has done so far, and what is needed of it when it has ended.
+// The instruction in flight: what it has done so far, and what is needed when it has ended.
 
 #include <cstdint>
 #include <optional>

@@ -91,7 +91,7 @@ class TaggedInsn {
   const Insn* insn() const {
     return reinterpret_cast<const Insn*>(word_ & ((std::uintptr_t{1} << kShift) - 1));
   }
-  // Of these the instruction tells more.
+  // The instruction has more about these.
   std::uint8_t segments() const { return static_cast<std::uint8_t>(word_ >> kShift & 0x3f); }
   bool loads_unseen() const { return has(kLoads); }
   bool accesses_unseen() const { return has(kStores); }

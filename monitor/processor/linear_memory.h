@@ -1,6 +1,6 @@
 #pragma once
-// Memory as the processor reaches it, by linear addresses: accesses of which the emulator does not
-// tell, or which it makes otherwise.
+// Memory as the processor reaches it, by linear addresses: accesses that the emulator does not
+// report, or makes differently.
 
 #include <cstdint>
 #include <optional>

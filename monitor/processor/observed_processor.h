@@ -1,6 +1,6 @@
 #pragma once
-// A processor that is recorded: where the emulator has it, and what stands for those parts of it
-// that the emulator does not show.
+// A processor that is recorded: the emulator's side of it, and models of the parts that the
+// emulator does not show.
 
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"

@@ -1,5 +1,5 @@
 #pragma once
-// One processor's recording as a whole: whether it goes on, how far it came, why it ended.
+// One processor's recording as a whole: whether it goes on, how far it got, why it ended.
 
 #include <cstdint>
 #include <string>

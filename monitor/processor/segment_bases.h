@@ -1,5 +1,5 @@
 #pragma once
-// The bases of segments, for the selectors last asked for: the emulator prints them, which is slow.
+// The bases of segments, kept for the last selectors, because the emulator prints them slowly.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The monitor inside the emulator: its processors, and how far it is with a recording.
+// The monitor inside the emulator: its processors, and how far it has got with a recording.
 
 #include <cstdint>
 #include <memory>
@@ -34,7 +34,7 @@ struct Processor {
   std::optional<InterruptLog> part;  ///< of several: what is its own of the log
   Recorder recorder;
   /// The last instruction that was begun, stored by the emulator's own code; and the next one of
-  /// its block that the recorder has not been told of.
+  /// its block that was not yet reported to the recorder.
   const Insn* volatile* begun = nullptr;
   const Insn* next_begun = nullptr;
   std::uint64_t turn_ends = 0;                      ///< when it has done so many instructions
@@ -53,7 +53,7 @@ struct Monitor {
   RecordSink sink;
   InterruptLog log;
   std::vector<std::unique_ptr<Processor>> processors;
-  Processor* now = nullptr;  ///< the one whose turn it is, as far as we were told
+  Processor* now = nullptr;  ///< the one whose turn it is, as far as we know
   bool several() const { return several_; }
   TurnLength turn_length;
   PortWatch start_watch, stop_watch;
@@ -66,8 +66,8 @@ struct Monitor {
   bool begin_next = false;   ///< the marker was stored: the next instruction is the first
   qemu_plugin_scoreboard* score = nullptr;  ///< Processor::begun
   bool stop_next = false;
-  /// Until so many instructions are recorded, nobody need check whether the recording goes on: see
-  /// look_ahead(). 0: it must be checked for each.
+  /// Until this many instructions are recorded, it need not be checked whether the recording goes
+  /// on: see look_ahead(). 0: it must be checked for each.
   std::uint64_t quiet_until = 0;
   bool has_quick_accesses = false;  ///< of Recorder, where that is known as well
   bool knows_high_memory = false;
@@ -85,7 +85,7 @@ inline bool is_ours(std::uintptr_t word) { return word == reinterpret_cast<std::
 
 /// Asks for the callbacks of the phase we are in (plugin.cc).
 void register_callbacks(std::uintptr_t, std::uintptr_t);
-/// Has everything translated anew, with the instrumentation of the phase we are in.
+/// Has everything translated again, with the instrumentation of the current phase.
 void retranslate();
 /// The trigger has come.
 void arm();

@@ -1,5 +1,5 @@
-// The virtual bus monitor inside QEMU: its installation, and the emulator's callbacks that are of
-// no block.
+// The virtual bus monitor inside QEMU: its installation, and the emulator's callbacks that belong
+// to no block.
 //
 // Some functions of QEMU that are no part of its plugin interface are used, found by name at start:
 // qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers,

@@ -1,5 +1,5 @@
 #pragma once
-// For tests of the driver: what it dumped beside what the emulator says, at the same instruction.
+// For tests of the driver: writes its dump beside the emulator's state at the same instruction.
 
 namespace citcat::monitor {
 

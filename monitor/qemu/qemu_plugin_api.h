@@ -1,13 +1,13 @@
 #pragma once
-// What this monitor uses of QEMU's TCG plugin interface, versions 4, 5 and 7 (QEMU 9.2 to 10.1, and
-// 11), declared here because Debian ships no header for it. Names, types and numbers are those of
-// the interface documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU that loads
-// us.
+// The part of QEMU's TCG plugin interface that this monitor uses, versions 4, 5 and 7 (QEMU 9.2 to
+// 10.1, and 11), declared here because Debian ships no header for it. Names, types and numbers are
+// those of the interface documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU
+// that loads the monitor.
 //
-// Since version 7 some functions take a word more, which QEMU hands to the callback in place of the
-// plugin's number or after all else. One declaration serves all versions on x86-64, where these
-// arguments travel in registers: a callback that expects fewer ignores the others (System V ABI,
-// AMD64 supplement, 3.2.3).
+// Since version 7 some functions take one more word, which QEMU hands to the callback in place of
+// the plugin's number or after all other arguments. One declaration serves all versions on x86-64,
+// where these arguments travel in registers: a callback that expects fewer ignores the others
+// (System V ABI, AMD64 supplement, 3.2.3).
 
 #include <cstddef>
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace citcat::monitor {
 void on_start(unsigned processor, void* user);
 void on_load(unsigned processor, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user);
 void on_store(unsigned processor, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user);
-/// Tells the recorder of the instructions that were begun since it was last told of one. All of
-/// them are of one block, and ended plainly.
+/// Reports to the recorder the instructions that were begun since the last report. All of them are
+/// of one block, and ended plainly.
 void catch_up();
 
 }  // namespace citcat::monitor

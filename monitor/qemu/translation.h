@@ -1,5 +1,5 @@
 #pragma once
-// What of a block is reported: decided when the emulator translates it.
+// Which parts of a block are reported: decided when the emulator translates it.
 
 #include <cstdint>
 

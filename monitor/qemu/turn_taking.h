@@ -1,5 +1,5 @@
 #pragma once
-// Whose turn it is, of several processors.
+// Which of several processors has its turn.
 
 #include "monitor/qemu/monitor.h"
 

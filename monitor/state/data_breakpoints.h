@@ -1,6 +1,6 @@
 #pragma once
-// The breakpoints that a processor has in DR6, where the emulator names others: only one of several
-// data breakpoints that an access meets, and code breakpoints at the next instruction.
+// The breakpoints that a processor reports in DR6. The emulator differs: it names only one of
+// several data breakpoints that an access meets, and code breakpoints at the next instruction.
 
 #include <array>
 #include <cstdint>

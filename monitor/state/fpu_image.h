@@ -1,6 +1,6 @@
 #pragma once
-// Where things are in the image of FXSAVE, with which the area of XSAVE begins, and what of it is
-// in its initial configuration (Intel SDM vol. 1, 10.5.1 and chapter 13).
+// The layout of the FXSAVE image, with which the XSAVE area begins, and which parts of it are in
+// their initial configuration (Intel SDM vol. 1, 10.5.1 and chapter 13).
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // The last x87 instruction and its operand, as FXSAVE stores them: opcode, address of the
 // instruction, address of the operand, and their selectors (Intel SDM vol. 1, 8.1.8 and 10.5.1).
-// The emulator keeps others for FNSTENV and FNSAVE; FXSAVE leaves them out there.
+// The emulator keeps other values for FNSTENV and FNSAVE, and its FXSAVE leaves them out.
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
-// Which x87 registers are in use, where the emulator knows it wrongly. An MMX instruction puts all
-// of them in use and the top of the stack at 0 when it is executed (Intel SDM vol. 1, 9.5.1); the
+// Which x87 registers are in use, where the emulator has it wrong. An MMX instruction puts all of
+// them in use and the top of the stack at 0 when it is executed (Intel SDM vol. 1, 9.5.1); the
 // emulator does so before the instruction's operand is accessed, though that may fault.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Data accesses: what a processor shows where the emulator makes other ones.
+// Data accesses: what a processor shows where the emulator makes different ones.
 
 #include <array>
 #include <cstdint>

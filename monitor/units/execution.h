@@ -1,5 +1,5 @@
 #pragma once
-// What has to be kept of an instruction when it begins, and what is done when it has ended.
+// What has to be kept about an instruction when it begins, and what is done when it has ended.
 
 #include "monitor/processor/observation.h"
 #include "monitor/units/units.h"

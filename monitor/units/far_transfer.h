@@ -1,6 +1,6 @@
 #pragma once
 // IRET, far RET, and JMP and CALL to another segment or task: what a processor does with stacks,
-// descriptors and task segments where the emulator does otherwise. Where that cannot be shown, the
+// descriptors and task segments where the emulator differs. Where that cannot be shown, the
 // recording ends. The emulator's behaviour is that of QEMU 10.0, target/i386/tcg/seg_helper.c and
 // emit.c.inc.
 

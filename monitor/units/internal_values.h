@@ -1,5 +1,5 @@
 #pragma once
-// Values that cross no bus: what CPUID, RDMSR, RDTSC, RDRAND and others have told the program.
+// Values that cross no bus: what CPUID, RDMSR, RDTSC, RDRAND and others returned to the program.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Ends the recording where an access is made that a processor refuses by its segment with #GP or
-// #SS (Intel SDM vol. 3, 5.3 to 5.5), at which the emulator does not look.
+// Ends the recording at an access that a processor refuses with #GP or #SS because of its segment
+// (Intel SDM vol. 3, 5.3 to 5.5), which the emulator does not check.
 
 #include <cstddef>
 #include <cstdint>

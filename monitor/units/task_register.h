@@ -1,5 +1,5 @@
 #pragma once
-// The base of the task segment, of which the emulator prints half outside 64-bit mode.
+// The base of the task segment; outside 64-bit mode the emulator prints only half of it.
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// The units of a processor: each knows where the emulator does otherwise in one matter.
+// The units of a processor: each knows how the emulator differs from a processor in one matter.
 
 #include "monitor/units/driver_window.h"
 #include "monitor/units/extended_state.h"

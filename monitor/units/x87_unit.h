@@ -1,5 +1,5 @@
 #pragma once
-// The x87 unit: what a processor shows of its pointers, environments and images where the emulator
+// The x87 unit: the pointers, environments and images that a processor shows where the emulator
 // keeps less.
 
 #include <array>

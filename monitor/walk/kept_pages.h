@@ -1,7 +1,7 @@
 #pragma once
 // The translations that a processor may hold: those that it has walked for and that nothing has
 // dropped since (Intel SDM vol. 3, 4.10). A real TLB is smaller, but a program can see the
-// difference only if it changes a page table that is in use and drops nothing.
+// difference only if it changes a page table that is in use without dropping its translations.
 
 #include <cstddef>
 #include <cstdint>

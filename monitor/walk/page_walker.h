@@ -1,8 +1,8 @@
 #pragma once
-// The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
-// own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
-// bits it sets. Tables of two and of four levels, and those of PAE. It says, too, where the
-// emulator walks to a page that a processor with a larger TLB may hold, and finds something else.
+// The processor's page walks. The emulator does not report its walks, so this class follows with a
+// small TLB of its own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the
+// accessed and dirty bits it sets. Tables of two and of four levels, and those of PAE. It also
+// reports when the emulator finds a new translation of a page that a larger TLB may hold.
 
 #include <array>
 #include <cstdint>
