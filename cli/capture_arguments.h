@@ -15,7 +15,7 @@ struct CaptureArguments {
   void define_pins(const CommandParser& parser);
   /// The same and --format.
   void define(const CommandParser& parser);
-  /// Throws UsageError for a processor that there is none of.
+  /// Throws UsageError for an unknown processor.
   CaptureOptions options() const;
   bool given() const { return !format.empty() || !cpu.empty() || !channels.empty(); }
 };

@@ -24,8 +24,8 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   /// Parses the arguments. What is to be run then, which is nothing when help or the version was
-  /// asked for and has been printed. Throws UsageError, which names what is nearest to a command
-  /// or option that there is none of.
+  /// asked for and has been printed. Throws UsageError, which names the nearest match for an
+  /// unknown command or option.
   CommandRun parse(int argc, const char* const* argv);
   /// As given to parse(): print no notes and no progress.
   bool quiet() const { return quiet_; }

@@ -1,5 +1,5 @@
 #pragma once
-// The options that every command has which compares a replay with its evidence.
+// The options of every command that compares a replay with its evidence.
 
 #include "cli/parsing/command_parser.h"
 #include "replay/verify/comparison_policy.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The line on the terminal that says how far a long command is.
+// The line on the terminal that says how far a long command has got.
 
 #include <chrono>
 #include <cstdint>

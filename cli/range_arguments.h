@@ -15,7 +15,7 @@ namespace citcat {
 struct RangeArguments {
   std::string from, to;
 
-  /// Both throw UsageError for what is no position. Without --to it lies after any run.
+  /// Both throw UsageError for a text that is not a position. Without --to it lies after any run.
   Position first() const;
   Position end() const;
   /// The instructions that have to be replayed. Throws UsageError when --from lies after --to.

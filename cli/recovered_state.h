@@ -13,8 +13,8 @@
 namespace citcat {
 
 /// The state at options.start, which must be an interrupt. A file beside `output` is made on the
-/// way, and removed. After `seconds`, 0 for never, the search gives up. Throws UsageError for what
-/// is no place to recover a state at.
+/// way, and removed. After `seconds`, 0 for never, the search gives up. Throws UsageError for a
+/// place at which no state can be recovered.
 RecoveredState recover_state_of(const std::vector<std::string>& captures,
                                 const ImportOptions& options, const std::string& output,
                                 unsigned seconds, const Console& console);

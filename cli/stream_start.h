@@ -1,5 +1,5 @@
 #pragma once
-// What is written as the replay goes on, and cannot be written once more.
+// Output that is written as the replay goes on, and cannot be written a second time.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// Whether an output can be begun anew: not one on the standard output, a pipe or a device.
+/// Whether an output can be begun again: not one on the standard output, a pipe or a device.
 bool can_be_taken_back(const std::string& path);
 
 /// Whether `run` is compared with evidence or digests, with nothing about the comparison changed:

@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-/// What is wrong with a text in MDL, its line, and a caret below the place.
+/// Prints the error in an MDL text, its line, and a caret below the place.
 void tell_text_error(const mdl::TextError& error, const Console& console);
 
 }  // namespace citcat

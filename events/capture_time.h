@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Clocks a second of the capture that a recording was made of: the rate of its samples; 0 where
-/// nobody tells.
+/// Clocks a second of the capture that a recording was made of: the rate of its samples; 0 if not
+/// known.
 double clock_rate(const Provenance& provenance);
 
 /// The first clock, or sample, at or after `seconds`, of `rate` a second.

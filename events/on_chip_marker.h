@@ -1,8 +1,8 @@
 #pragma once
 // Interrupts of devices on the processor's chip (a local APIC, the timers of a 386EX) are
-// acknowledged off the bus. What the bus does show is something that their handler always does, or
-// that their delivery does: the end-of-interrupt command, a store to a known place, the read of
-// their entry in the interrupt table.
+// acknowledged off the bus. The bus does show something that their handler or their delivery always
+// does: the end-of-interrupt command, a store to a known place, the read of their entry in the
+// interrupt table.
 
 #include <cstdint>
 #include <optional>

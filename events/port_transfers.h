@@ -3,12 +3,12 @@
 //
 // I/O transfers are at most four bytes wide and never cross an aligned dword, on wider buses
 // either. The parts of an access, and their order:
-// - 8088, 8086, 80286: lowest address first (8086 Family User's Manual, 2-10; seen of an 80286 in
+// - 8088, 8086, 80286: lowest address first (8086 Family User's Manual, 2-10; seen on an 80286 in
 //   the single-step tests of docs/silicon.md).
 // - 386 and later: the part in the upper dword first, and within a dword the lowest address first
 //   (80386 Hardware Reference Manual, table 3-4; Embedded Intel486 Processor Hardware Reference
-//   Manual, table 4-7). No later processor need keep to that (Intel SDM vol. 1, 18.3), so that the
-//   lower dword may as well be first.
+//   Manual, table 4-7). Later processors need not keep to that (Intel SDM vol. 1, 18.3): the lower
+//   dword may come first.
 // - BS8# and BS16# make a 386 or 486 transfer fewer bytes at a time than its bus has.
 
 #include <array>

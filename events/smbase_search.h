@@ -1,8 +1,8 @@
 #pragma once
-// SMBASE of an SMI that the monitor names: what the processor stores next is its state, between
-// SMBASE + FE00h and SMBASE + FFFFh, and what it fetches then is at SMBASE + 8000h (Intel SDM
-// vol. 3, 34.4 and 34.5). Unlike SmmEntryDetector this need not see all of the state, nor in the
-// order that some processors save it in.
+// Finds SMBASE at an SMI that the monitor names: the processor then stores its state between SMBASE
+// + FE00h and SMBASE + FFFFh, and fetches code at SMBASE + 8000h (Intel SDM vol. 3, 34.4 and 34.5).
+// Unlike SmmEntryDetector this need not see all of the state, nor in the order that some processors
+// save it in.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // INIT and SIPI, resets, and NMIs after a shutdown among the events of a recording: a processor
-// that has run begins anew, or goes on. No transaction of one processor alone shows the first.
+// that has run is started again, or goes on. No transaction of one processor alone shows the first.
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"

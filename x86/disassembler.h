@@ -17,7 +17,7 @@ class Disassembler {
   /// The instruction that `bytes` are, the whole of them, at the linear address `address`; "(bad)"
   /// for none. Targets of relative branches are linear addresses.
   std::string text(std::span<const std::uint8_t> bytes, std::uint64_t address);
-  /// The size told, or guessed by now.
+  /// The size that was given, or guessed by now.
   int bits() const { return bits_; }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 // The behaviour of processors before the 386 where the engine follows the 386: pure functions that
 // the machine calls around an instruction. The 80286 rules were measured on a Harris 80C286
-// (SingleStepTests/80286; counts in docs/fidelity.md), those of the 8088 are from Intel's manuals.
+// (SingleStepTests/80286; counts in docs/fidelity.md), the 8088 rules are from Intel's manuals.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Where things are in the FXSAVE image. HostFpu keeps its state in the same form.
+// The layout of the FXSAVE image. HostFpu keeps its state in the same form.
 
 #include <array>
 #include <cstddef>

@@ -1,8 +1,7 @@
 // See the header for the idea. Two facts make unmasked exceptions safe to run:
 //   * x87 exceptions are reported by the *next* waiting instruction (SDM vol. 1, 8.7). The stub
-//   runs
-//     with the guest's own masks, saves with FXSAVE and initialises, neither of which waits: the
-//     host's unit has then done exactly what an unmasked exception does, and nothing trapped.
+//     runs with the guest's own masks, saves with FXSAVE and initialises, neither of which waits:
+//     the host's unit has then done exactly what an unmasked exception does, without a trap.
 //   * SSE exceptions trap at once (SDM vol. 1, 11.5.3), so those run masked with cleared flags, and
 //     what they raised is compared with the guest's masks afterwards.
 

@@ -1,8 +1,8 @@
 #pragma once
-// SSE instructions on the processor we run on, with nothing but their operands taken in and out.
+// Executes SSE instructions on the processor we run on, moving only their operands in and out.
 //
-// HostFpu puts the whole state into the host's unit for each instruction. For what neither touches
-// x87 and MMX registers nor gives results that processors differ in, two registers suffice.
+// HostFpu puts the whole state into the host's unit for each instruction. Two registers suffice for
+// instructions that neither touch x87 or MMX registers nor have results in which processors differ.
 
 #include <array>
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here, of which
-/// R8 to R15 are the last.
+/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here, the last
+/// of them R8 to R15.
 struct InstructionFlow {
   enum Register : unsigned {
     kFlags = 8,

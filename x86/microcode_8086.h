@@ -8,7 +8,7 @@
 // processor", "Reverse-engineering the division microcode in the Intel 8086 processor" and
 // "Understanding the x86's Decimal Adjust after Addition (DAA) instruction" (righto.com, 2023).
 // Both processors have the same microcode: they differ in the width of the bus (8086 Family User's
-// Manual, 4-1). Held to single-step tests of an 8086 (docs/silicon.md).
+// Manual, 4-1). Checked against single-step tests of an 8086 (docs/silicon.md).
 
 #include <cstdint>
 #include <optional>

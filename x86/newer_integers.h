@@ -9,7 +9,7 @@
 namespace citcat {
 
 /// What goes in: operands 2 and 3 in assembler order, or 1 and 2 where operand 1 is read too (ADCX,
-/// ADOX); of `bits` each, zero-extended. MULX multiplies what it is told to be EDX by operand 3.
+/// ADOX); of `bits` each, zero-extended. MULX multiplies the given value of EDX by operand 3.
 struct NewerIntegerInput {
   std::uint64_t first = 0, second = 0;
   unsigned bits = 32;       ///< 16, 32 or 64

@@ -25,7 +25,7 @@ struct RegisterUse {
 };
 
 /// The registers that the instruction in `bytes` uses, in code of 16, 32 or 64 bits. Reads what it
-/// writes only in part. Nothing for what is none. Source: Zydis' tables of operands.
+/// writes only in part. Empty for other bytes. Source: Zydis' tables of operands.
 RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits);
 
 }  // namespace citcat

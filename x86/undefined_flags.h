@@ -1,7 +1,7 @@
 #pragma once
 // Flags that the manuals leave undefined have values all the same, and programs carry them to
 // memory with PUSHF and interrupts. The engine computes one set of values; processors have others.
-// This is the table of what each is known to do, with its evidence in docs/fidelity.md.
+// This table has what each processor is known to do; docs/fidelity.md has the evidence.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The modes of a decoder of Zydis', by the default size of the code. Private to what uses one.
+// The modes of a Zydis decoder, by the default size of the code. Private to the code that uses one.
 
 #include <Zydis/Zydis.h>
 

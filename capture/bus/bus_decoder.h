@@ -102,7 +102,7 @@ struct BusDescription {
   std::uint32_t address_mask;  ///< all address bits of this processor
   ClockEdge edge;              ///< the usual one
   /// Address line that shows low in the rest of the cycle, so that an unconnected probe cannot be
-  /// told from a low address; nullptr when there is none.
+  /// distinguished from a low address; nullptr when there is none.
   const char* dead_line;
   std::unique_ptr<BusDecoder> (*make)(const SampleInfo& samples, const PinSet& pins);
   /// Only a channel map can choose this bus: its pins are also those of another.

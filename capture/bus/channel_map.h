@@ -1,6 +1,6 @@
 #pragma once
-// Which channel of a capture is which pin of the processor. By name as far as the names say it, by
-// a JSON file (docs/channel-maps.md) where they do not.
+// Which channel of a capture is which pin of the processor. The names of the channels say it, or
+// else a JSON file does (docs/channel-maps.md).
 
 #include <map>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // The buses of the 8086 and 8088. In maximum mode the processor itself says on S2-S0 what kind of
-// cycle it makes (Intel 8086 data sheet, table "Status"); in minimum mode its strobes say it.
+// cycle it makes (Intel 8086 data sheet, table "Status"); in minimum mode its strobes do.
 
 #include <memory>
 #include <vector>

@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// A bus "486-states" for each processor bus of which such listings are met.
+/// A bus such as "486-states" for each processor bus for which such listings exist.
 std::span<const BusDescription> state_buses();
 
 }  // namespace citcat

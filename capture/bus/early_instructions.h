@@ -28,7 +28,7 @@ struct StringAccess {
   unsigned writes = 0;  ///< operands written
 };
 
-/// nullopt for an opcode that is no string instruction of the processor.
+/// nullopt for an opcode that is not a string instruction of the processor.
 std::optional<StringAccess> string_access(std::uint8_t opcode, CpuModel cpu);
 
 /// The first access of an opcode that leaves no choice: a bus that shows another one is wired or

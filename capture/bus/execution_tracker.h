@@ -1,8 +1,8 @@
 #pragma once
 // The 8086 and 8088 report on their queue-status pins when a byte leaves the prefetch queue and
 // when the queue is emptied (Intel 8086 data sheet, "Queue Status"). Replaying these reports over
-// the bytes the bus fetched yields the instructions the processor executed, and with them the
-// position of everything on the bus, without knowing a single register.
+// the bytes that the bus fetched yields the instructions that the processor executed, and so the
+// position of everything on the bus, although no register is known.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// A full analyser interrupts the machine, whose driver then spins until the analyser was emptied.
+// A full analyser interrupts the machine, and the driver spins until the analyser has been emptied.
 
 #include <cstddef>
 #include <deque>

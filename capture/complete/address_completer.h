@@ -1,8 +1,8 @@
 #pragma once
-// Completes the addresses of a capture that lacks address lines: a processor runs from the bytes
-// that the bus shows, and each access that it makes takes the next bus cycle of that kind and gives
-// it its whole address. What was captured of the address, the order and the data written are the
-// check. See docs/completion.md.
+// Completes the addresses of a capture that lacks address lines: a processor runs the bytes that
+// the bus shows, and each access that it makes gives its whole address to the next bus cycle of
+// that kind. The captured part of the address, the order and the data written check it. See
+// docs/completion.md.
 
 #include <cstdint>
 #include <functional>

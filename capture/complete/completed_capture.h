@@ -1,6 +1,6 @@
 #pragma once
-// A capture whose addresses are completed by running the processor (address_completer.h): to its
-// reader it is like a capture with all address lines.
+// A capture whose addresses are completed by running the processor (address_completer.h): its
+// reader sees a capture with all address lines.
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
-// The code that a processor with a prefetch queue fetches: runs of one address after another. At a
-// jump the queue is emptied, its contents are never executed, and another run begins.
+// The code that a processor with a prefetch queue fetches: runs of consecutive addresses. At a jump
+// the queue is emptied, its contents are never executed, and another run begins.
 
 #include <cstdint>
 #include <optional>

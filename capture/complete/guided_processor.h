@@ -1,5 +1,5 @@
 #pragma once
-// A processor that runs from what its bus shows, and says which whole address each access has.
+// A processor that runs from what its bus shows, and gives the whole address of each access.
 // cli/complete implements it with the machine.
 
 #include <cstdint>

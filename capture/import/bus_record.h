@@ -73,8 +73,8 @@ struct BusRecordFields {
   bool clock = true;
 };
 
-/// Turns records into transactions: counts them, unwraps the clock, and remembers what they tell of
-/// the machine's cache.
+/// Turns records into transactions: counts them, unwraps the clock, and remembers what they say
+/// about the machine's cache.
 class BusRecordDecoder {
  public:
   /// Decodes the first of `records`, whole ones, as far as they are correct accesses to memory of
@@ -90,11 +90,11 @@ class BusRecordDecoder {
   /// Decodes a record that was found correct.
   void decode(const BusRecord& record, const BusRecordFields& fields, BusTransaction& out);
 
-  /// The cache the records so far give away. Without a single line burst there is none to see.
+  /// The cache the records so far give away. Without a single line burst no cache can be seen.
   BusModel seen() const;
   /// Whether the record that was decoded last added something to seen().
   bool learnt() const { return learnt_; }
-  /// The next capture segment begins: its clock starts anew, and its fields may be others.
+  /// The next capture segment begins: its clock starts again, and its fields may differ.
   void begin_segment() { high_clock_ = 0, last_clock_ = 0, kinds_ = {}, new_kinds_ = true; }
   std::uint64_t count() const { return count_; }
 

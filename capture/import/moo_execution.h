@@ -1,7 +1,7 @@
 #pragma once
 // Tests of the 8086 and its relatives. Such a test begins and ends in the middle of execution: the
 // queue holds code that was fetched before the first row, and the rows show when a byte of it is
-// taken, as the processor's pins do. So they are followed in the same way.
+// taken, as the processor's pins do. So the tests are followed as the pins are.
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // The native capture format, docs/formats/capture.md: a header that says what the monitor knows,
-// bus records, and an end that shows damage. capture/writer/ writes it from C.
+// bus records, and an end that reveals damage. capture/writer/ writes it from C.
 
 #include <array>
 #include <cstdint>

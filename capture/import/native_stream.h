@@ -1,6 +1,6 @@
 #pragma once
-// A file of the native capture format as it is written: its header, records, the end with their
-// sums (docs/formats/capture.md).
+// Writes a file in the native capture format: its header, records, and the end with their checksums
+// (docs/formats/capture.md).
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ struct NativeHeader {
   std::uint8_t cpu = 0, cache = 0, bus_bytes = 0, line_bytes = 0;
   std::uint32_t address_mask = 0;
   std::uint64_t clock_hz = 0;
-  std::string monitor;  ///< its name, of which the format takes 32 bytes
+  std::string monitor;  ///< its name; the format takes 32 bytes of it
 };
 
 class NativeStream {

@@ -1,5 +1,5 @@
 #pragma once
-// Reads from a capture of several processors the part of one, as if it had been captured alone. Its
+// Reads the part of one processor from a capture of several, as if it had been captured alone. Its
 // own transactions are numbered from 0; the clock is common to all processors.
 
 #include <array>
@@ -81,7 +81,7 @@ class ProcessorCapture final : public CaptureReader {
   std::uint64_t upper_ = 0;  ///< ProcessorRecord::upper
   std::uint32_t last_clock_ = 0;
   std::uint8_t last_agent_ = kNoProcessor;
-  std::uint64_t shown_clock_ = 0;  ///< that of the last record, as it is told
+  std::uint64_t shown_clock_ = 0;  ///< that of the last record, as handed out
   std::uint64_t ties_ = 0, first_tie_ = 0;
   bool at_end_ = false, any_ = false, is_note_last_ = false;
   std::optional<bool> waits_;      ///< for a SIPI, where it is known

@@ -1,5 +1,5 @@
 #pragma once
-// Bus records of a machine with several processors: each says who drove it
+// Bus records of a machine with several processors: each says which of them drove it
 // (docs/formats/capture.md).
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct ProcessorRecord {
   BusNote note;
 };
 
-/// FormatError's text for what is no record of the dialect, or "".
+/// FormatError's text if it is not a record of the dialect, or "".
 std::string read_processor_record(const BusRecord& record, RecordDialect dialect,
                                   std::uint32_t bus_bytes, ProcessorRecord& out);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Accesses to the registers of the local APIC, which stay within the processor's chip (Intel SDM
+// Accesses to the registers of the local APIC, which never leave the processor's chip (Intel SDM
 // vol. 3, 10.4.1): a monitor that knows them reports them beside the bus.
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// Bus records looked at sixteen at a time, with vectors of 64 bytes: whether they belong to a run,
+// Examines sixteen bus records at a time with vectors of 64 bytes: whether they belong to a run,
 // and their fields as columns.
 
 #include <array>

@@ -1,5 +1,5 @@
 #pragma once
-// Pins whose channels never move in the beginning of a capture, though the machine runs: a probe
+// Pins whose channels never move at the beginning of a capture, though the machine runs: a probe
 // that fell off, or a line that is held at a level.
 
 #include <string>

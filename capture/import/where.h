@@ -22,7 +22,7 @@ struct Where {
   Kind kind = Kind::transaction;
   std::uint64_t number = 0;
 };
-/// Throws UsageError for a text that is no place.
+/// Throws UsageError for a text that does not name a place.
 Where parse_where(std::string_view text);
 std::string where_text(const Where& where);
 

@@ -1,8 +1,8 @@
 #pragma once
-// Which channel of a capture is which pin, by how the channels move, for captures whose names do
-// not say it. What a processor up to the 386SX shows of itself is enough: the clock alternates; a
-// few lines begin and end the cycles; code is fetched in order of addresses, so that each address
-// line changes when all below it wrap; jumps lead where code is fetched.
+// Finds which channel of a capture is which pin from how the channels move, for captures whose
+// names do not say it. For a processor up to the 386SX that is enough: the clock alternates; a few
+// lines begin and end the cycles; code is fetched in order of addresses, so that each address line
+// changes when all below it wrap; jumps lead where code is fetched.
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,6 @@
 #pragma once
-// Which channels are the address and data lines of a processor, by how they count in code fetches,
-// by which bytes are said to be moved, by status above A15, and by where jumps and far pointers
-// lead.
+// Finds the channels of a processor's address and data lines: they count in code fetches, agree
+// with the byte enables, show status above A15, and agree with where jumps and far pointers lead.
 
 #include <cstddef>
 #include <optional>

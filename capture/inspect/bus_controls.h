@@ -1,6 +1,6 @@
 #pragma once
-// The control lines of a bus among channels that have no names, and the cycles that they show: one
-// function a kind of bus.
+// Finds the control lines of a bus among channels that have no names, and the cycles that they
+// show: one function for each kind of bus.
 
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 #pragma once
-// The bus cycles of an 8088 or 8086 in maximum mode, or an 80186 or 80188, as channels show them
-// that have no names yet: found by the three status lines, which go from high to a code and back
-// together.
+// The bus cycles of an 8088 or 8086 in maximum mode, or an 80186 or 80188, on channels that have no
+// names yet: found by the three status lines, which go from high to a code and back together.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// The two lines that say which bytes of a bus of two bytes take part: A0 or BLE#, and BHE#.
+// The two lines that say which bytes of a two-byte bus a cycle uses: A0 or BLE#, and BHE#.
 
 #include <cstddef>
 #include <optional>

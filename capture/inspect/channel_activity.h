@@ -1,6 +1,6 @@
 #pragma once
-// How the channels of a capture move from clock to clock: by this, channels whose names say nothing
-// can be distinguished.
+// How the channels of a capture move from clock to clock: this distinguishes channels whose names
+// say nothing.
 
 #include <cstddef>
 #include <cstdint>

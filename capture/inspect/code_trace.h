@@ -1,6 +1,6 @@
 #pragma once
-// The bytes that cycles of unnamed channels move, as far as their lines are known; and where code
-// is fetched that does not go on from the fetch before it.
+// The bytes that bus cycles on unnamed channels move, as far as the lines are known; and the code
+// fetches that do not continue the fetch before them.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// From one capture format to another, as far as the information goes: samples to samples, any
-// capture to lists of its transactions.
+// Converts one capture format to another, as far as the capture has the information: samples to
+// samples, any capture to lists of its transactions.
 
 #include <cstdint>
 #include <functional>

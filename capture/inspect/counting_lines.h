@@ -1,6 +1,6 @@
 #pragma once
-// Address lines by how they count: code is fetched in order of addresses, so that a line changes
-// when all below it wrap from 1 to 0.
+// Finds address lines by how they count: code is fetched in order of addresses, so that a line
+// changes when all below it wrap from 1 to 0.
 
 #include <cstddef>
 #include <cstdint>

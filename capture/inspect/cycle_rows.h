@@ -1,5 +1,5 @@
 #pragma once
-// The levels of many channels in one row a cycle, to try many ways of telling the cycles apart.
+// The levels of many channels, one row per cycle, to try many ways of telling the cycles apart.
 
 #include <cstddef>
 #include <cstdint>

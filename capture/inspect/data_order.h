@@ -1,7 +1,7 @@
 #pragma once
-// Which of the sixteen data lines of a bus is which, for lines that have no names: by jumps. A
-// jump, a return or the entry of an interrupt says in its bytes where code is fetched next; with a
-// wrong order of the lines it would lead elsewhere.
+// Finds the order of a bus's sixteen data lines, if they have no names, from jumps. The bytes of a
+// jump, a return or the entry of an interrupt say where code is fetched next; with a wrong order of
+// the lines it would lead elsewhere.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// W/R# and M/IO# among channels without names, by what memory holds and where ports are.
+// Finds W/R# and M/IO# among channels without names, from what memory holds and where ports are.
 
 #include <cstddef>
 #include <optional>

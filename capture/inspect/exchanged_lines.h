@@ -1,7 +1,7 @@
 #pragma once
 // Two pins whose channels are exchanged, or one that is inverted: found by decoding the beginning
-// of a capture with any two exchanged or one inverted, and looking how well the code fetches follow
-// one another.
+// of a capture with any two exchanged or one inverted, and checking how well the code fetches
+// follow one another.
 
 #include <cstdint>
 #include <string>

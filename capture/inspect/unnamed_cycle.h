@@ -1,5 +1,5 @@
 #pragma once
-// A bus cycle as channels show it that have no names yet.
+// A bus cycle on channels that have no names yet.
 
 #include <cstddef>
 

@@ -31,7 +31,7 @@ void print_csv(const tools::Report& report, const std::string& path, const Conso
 
 /// --list-tools: names and summaries; as JSON an array.
 void list_tools(bool json, const Console& console);
-/// Throws UsageError, which names the nearest tool, where there is none of that name.
+/// Throws UsageError, which names the nearest tool, if there is no tool of that name.
 void require_tool(const std::string& name);
 /// --tool NAME:help. `isolate`: as Setup::isolate. Throws UsageError where there is no such tool.
 void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,

@@ -1,4 +1,4 @@
-// citcat check: whether a file of ours is whole.
+// citcat check: whether a file that citcat wrote is whole.
 
 #include <fmt/format.h>
 

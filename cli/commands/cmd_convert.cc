@@ -1,4 +1,4 @@
-// citcat convert: one capture format into another; an execution trace of IDtrace's into KT.
+// citcat convert: one capture format into another; an IDtrace execution trace into KT.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// citcat merge: the shares of a trace, or of an analysis, that several machines made, into one.
+// citcat merge: joins the shares of a trace, or of an analysis, that several machines made.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// citcat session: metrics that are put into a replay, and taken out again, while it goes on.
-// Commands come from the standard input.
+// citcat session: adds metrics to a replay, and removes them again, while it goes on. Commands come
+// from the standard input.
 
 #include <fmt/format.h>
 

@@ -18,7 +18,7 @@ namespace citcat {
 /// neighbours in time.
 class ReplaySignals final : public ExtraSignals {
  public:
-  /// Throws UsageError where the recording's evidence tells no clocks.
+  /// Throws UsageError if the recording's evidence has no clocks.
   explicit ReplaySignals(const std::string& recording);
 
   std::vector<Signal> signals() const override;

@@ -1,4 +1,4 @@
-// citcat compare: where a recorded run and an emulator's log separate.
+// citcat compare: where a recorded run and an emulator's log begin to differ.
 
 #include <fmt/format.h>
 

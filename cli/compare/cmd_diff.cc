@@ -1,4 +1,4 @@
-// citcat diff: where two recorded runs separate.
+// citcat diff: where two recorded runs begin to differ.
 
 #include <fmt/format.h>
 

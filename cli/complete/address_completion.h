@@ -1,5 +1,5 @@
 #pragma once
-// When `import` completes addresses that the capture does not show (capture/complete).
+// Decides when `import` completes addresses that the capture does not show (capture/complete).
 
 #include <cstdint>
 #include <memory>

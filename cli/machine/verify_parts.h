@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// The verdict on a recording of which parts are compared in so many processes; nullopt where the
-/// whole has to be compared by one: it has no checkpoints, or the parts alone do not say that it
+/// The verdict on a recording whose parts are compared in this many processes; nullopt if one
+/// process has to compare the whole: it has no checkpoints, or the parts alone do not show that it
 /// agrees. `captured`: memory at the end; may be null.
 std::optional<Verdict> verify_in_parts(const PlacedRecording& placed, const MemoryImage* captured,
                                        const ComparisonPolicy& policy, unsigned jobs);

@@ -1,5 +1,5 @@
-// Writes what an installation has of the command line beside the program: manual pages and the
-// completion of bash, zsh and fish.
+// Writes the files about the command line that an installation has: manual pages and the completion
+// of bash, zsh and fish.
 //
 //   citcat-pages FOLDER      makes FOLDER/man1/citcat*.1, FOLDER/bash/citcat, FOLDER/zsh/_citcat
 //   and

@@ -1,7 +1,7 @@
 #pragma once
-// How a command says which options and arguments it has. CLI11 parses them, behind this: a file
-// that includes its headers takes six seconds longer to compile, whatever it uses of them, and
-// every command would be such a file.
+// How a command says which options and arguments it has. CLI11 parses them, hidden behind this
+// interface: a file that includes CLI11's headers takes six seconds longer to compile, and every
+// command would be such a file.
 
 #include <cstddef>
 #include <functional>

@@ -1,5 +1,5 @@
 #pragma once
-// Options that several commands have which replay a recording.
+// Options that several commands that replay a recording have in common.
 
 #include <string>
 #include <vector>

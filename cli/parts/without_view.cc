@@ -1,4 +1,4 @@
-// Stand-in for what looks at recordings in a browser, of the part "view".
+// Stand-in for the part "view", which shows recordings in a browser.
 
 #include "cli/view/recording_view.h"
 #include "formats/io/error.h"

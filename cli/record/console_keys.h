@@ -1,5 +1,5 @@
 #pragma once
-// Takes the keys that mean this program out of those that somebody types for a machine, as QEMU's
+// Filters the keys meant for this program out of those that somebody types for a machine, as QEMU's
 // own console does (QEMU's documentation, "Keys in the character backend multiplexer").
 
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
-// The standard input on its way to a machine's serial port. QEMU takes all that is there at once
-// when it keeps a log, and the port loses what its 16 bytes do not hold; here it goes on in small
-// pieces.
+// The standard input on its way to a machine's serial port. When QEMU keeps a log, it takes all
+// waiting input at once, and the port loses what does not fit its 16 bytes; so the input is passed
+// on in small pieces.
 
 #include <termios.h>
 

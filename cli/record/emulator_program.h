@@ -21,11 +21,11 @@ struct EmulatorProgram {
   std::string change;  ///< a sentence where it is not the one that was asked for
 };
 
-/// The program as it was named, or the QEMU that scripts/setup-monitor has fetched where there is
-/// none of that name. Where CITCAT_QEMU_SUITE names a suite of Debian, a name without a folder
+/// The program as it was named, or the QEMU that scripts/setup-monitor has fetched if there is no
+/// program of that name. Where CITCAT_QEMU_SUITE names a suite of Debian, a name without a folder
 /// stands for the QEMU of that suite, and IoError is thrown where it has not been fetched. Throws
-/// UsageError for an emulator of another architecture and for a QEMU that
-/// is too old, with what to write instead.
+/// UsageError for an emulator of another architecture and for a QEMU that is too old, with what to
+/// write instead.
 EmulatorProgram find_emulator(const std::string& named);
 
 }  // namespace citcat

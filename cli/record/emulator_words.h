@@ -38,7 +38,7 @@ class OptionValue {
   /// The word before the first comma where it has no "=": "user" of "user,id=net".
   std::string head() const;
   std::optional<std::string> get(const std::string& key) const;
-  /// Of -drive: whether keys like "file.filename" say what is in it.
+  /// For -drive: whether keys like "file.filename" say what is in it.
   bool names_file_otherwise() const;
   void remove(const std::string& key);
   /// Replaces what the key has, or adds it at the end.

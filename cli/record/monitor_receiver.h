@@ -1,5 +1,5 @@
 #pragma once
-// What the monitor in an emulator sends, on its way into files.
+// Receives what the monitor in an emulator sends, and writes it to files.
 
 #include <cstdint>
 #include <initializer_list>

@@ -12,8 +12,8 @@ namespace citcat {
 class OutputLock {
  public:
   /// Locks `output`.lock, which is made where it is not there. Throws IoError where another
-  /// recording has it, or a file of that name is not one of ours: that is neither followed, when it
-  /// is a link, nor changed nor removed.
+  /// recording has it, or a file of that name is not a lock of citcat's: such a file is not changed
+  /// or removed, nor followed if it is a link.
   explicit OutputLock(const std::string& output);
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// QEMU's format of disk images, as far as it takes to begin one on top of another file, and to find
-// in one what QEMU has kept of a machine (QEMU, docs/interop/qcow2.rst).
+// QEMU's format of disk images, as far as needed to begin one on top of another file, and to find
+// the state of a machine that QEMU saved in one (QEMU, docs/interop/qcow2.rst).
 
 #include <cstdint>
 #include <optional>

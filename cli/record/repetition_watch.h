@@ -1,6 +1,6 @@
 #pragma once
-// Whether the repeated run of a session gets on. QEMU waits without end for an event of its log
-// that does not come at the instruction where the log has it.
+// Watches whether the repeated run of a session makes progress. QEMU waits for ever if an event of
+// its log does not come at the instruction that the log names.
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
-// A live session of which only the last part is kept: from time to time the emulator stores the
-// machine's state, and what comes before the oldest state that is kept is given up.
+// Keeps only the last part of a live session: from time to time the emulator stores the machine's
+// state, and everything before the oldest state kept is discarded.
 
 #include <chrono>
 #include <cstdint>

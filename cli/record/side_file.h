@@ -1,5 +1,5 @@
 #pragma once
-// The values that cross no bus lie in a file beside their capture.
+// The file beside a capture that has the values that cross no bus.
 
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@ namespace citcat {
 bool makes_recording(const std::string& output);
 
 /// The recording that `record` makes if none is named, in the current folder: "recording.citcat",
-/// or the first of "recording-2.citcat" and so on of which nothing is there.
+/// or the first of "recording-2.citcat" and so on that does not exist.
 std::string default_recording();
 
 /// The same of the session that `record --live` makes: "live.session" and so on.

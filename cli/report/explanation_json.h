@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// `hints`: all that are to be passed back. `clock_hz`: clocks of the capture a second, 0 where
-/// nobody tells.
+/// `hints`: all that are to be passed back. `clock_hz`: clocks of the capture a second, 0 if not
+/// known.
 nlohmann::ordered_json explanation_json(const Explanation& explanation, const HintFile& hints,
                                         double clock_hz);
 

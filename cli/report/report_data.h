@@ -60,8 +60,8 @@ struct ReportedRun {
   std::unique_ptr<view::RunIndex> index;  ///< of all that was replayed
 };
 
-/// Replays and asks. `machine`: is told where the run ended, or null. Throws what replaying a
-/// recording throws.
+/// Replays and asks. `machine` receives the place where the run ended, or is null. Throws what
+/// replaying a recording throws.
 ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
                        const ReportOptions& options, MachineCheck* machine, const Console& console);
 

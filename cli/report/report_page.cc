@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 /// longer than the first, as many of a longer one as the second says. Each step costs a thousand
 /// times what replaying it does.
 constexpr std::uint64_t kHeldWhole = 1'000'000, kHeldOfLong = 100'000;
-/// Of runs that are so long that this is most of the time, so many.
+/// The number for runs that are so long that this takes most of the time.
 constexpr std::uint64_t kLongRun = 10'000'000, kHeldOfLonger = 20'000, kForEachStep = 2'000;
 
 std::uint64_t steps_held(std::uint64_t instructions) {

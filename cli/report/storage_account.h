@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// Where the bytes of a recording's archive are: by kind of chunk, with headers and indexes, and
-/// what that is for each instruction.
+/// How many bytes of a recording's archive each kind of chunk takes, with headers and indexes, and
+/// how many that is per instruction.
 nlohmann::ordered_json storage_json(const RecordingFile& file);
 
 /// Replays the recording and measures its trace: KT, and KT compressed by zstd, each with its ratio

@@ -14,7 +14,7 @@ namespace citcat {
 /// path's ending. Null for KT, which is `format` kt or empty. Throws UsageError where there is no
 /// such format.
 const tools::ExporterRow* exporter_for(const std::string& format, const std::string& path);
-/// The exporter of KT, for what is not all of a run.
+/// The exporter of KT, for a part of a run.
 const tools::ExporterRow& kt_exporter();
 /// The `format` of a request for it. Throws UsageError for other addresses than linear and offset.
 std::string selected_kt(const std::string& addresses, bool processes);

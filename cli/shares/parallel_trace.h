@@ -7,12 +7,12 @@
 namespace citcat {
 
 /// Writes the trace of a range with several processes, each of which replays parts of it from the
-/// archive's checkpoints; the output is that of one process, byte for byte. Without checkpoints to
-/// part the range at, one process does it all, and a warning says so.
+/// archive's checkpoints; the output is that of one process, byte for byte. If the range has no
+/// checkpoints at which to divide it, one process does it all, and a warning says so.
 ///
 /// Nothing is compared with the evidence, as from any checkpoint: each part must arrive at the
-/// checkpoints on its way. The processes take turns; what is not wanted yet waits in memory, 128
-/// MiB for each of them at most. Throws what a part's process failed with, as Error.
+/// checkpoints on its way. The processes take turns; output that is not needed yet waits in memory,
+/// at most 128 MiB for each of them. The failure of a part's process is thrown as Error.
 TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt, KtWriter& writer,
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console);

@@ -1,5 +1,5 @@
 #pragma once
-// Why the replay of a recording that is looked at diverged from its evidence.
+// Why the replay of a recording that is being viewed diverged from its evidence.
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>

@@ -1,6 +1,6 @@
 #pragma once
-// What the processors of a machine saw of each other, checked beside what is shown of them: a page
-// must not say of such a machine that it agrees where `verify` says that it does not.
+// Checks that the processors of a machine saw the same memory while a page shows them: the page
+// must not say that the machine agrees if `verify` says that it does not.
 
 #include <cstddef>
 #include <cstdint>

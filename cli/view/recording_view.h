@@ -1,5 +1,5 @@
 #pragma once
-// citcat view of recordings: a page in a browser, served from here, or a file that holds a stretch.
+// citcat view of recordings: a page in a browser, served by citcat, or a file with a stretch.
 
 #include <cstdint>
 #include <optional>

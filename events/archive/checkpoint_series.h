@@ -1,7 +1,7 @@
 #pragma once
 // Checkpoints of a replay as an archive keeps them (docs/formats/archive.md, "Checkpoints"): a
-// series, of which each holds the page frames that changed since the one before, as differences to
-// what they were. The rest of a checkpoint's contents belongs to the replayer and is opaque here.
+// series in which each holds the page frames that changed since the one before, as differences. The
+// rest of a checkpoint's contents belongs to the replayer and is opaque here.
 
 #include <bitset>
 #include <cstddef>
@@ -59,7 +59,7 @@ struct CheckpointIndex {
 };
 /// Throws FormatError; what it allocates is bounded by the payload.
 CheckpointIndex decode_checkpoint_index(ByteReader& in);
-/// Decodes all of a checkpoint's payload, of which the index says that it has `pages` frames, and
+/// Decodes all of a checkpoint's payload, which has `pages` frames according to the index, and
 /// returns the state. Throws FormatError.
 std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages);
 
@@ -111,7 +111,7 @@ class CheckpointSeries {
 
   const std::vector<CheckpointEntry>& entries() const { return entries_; }
   const CheckpointRun& run() const { return run_; }
-  /// An earlier checkpoint of the series, of which the frames are at hand.
+  /// An earlier checkpoint of the series whose frames are at hand.
   struct Known {
     std::size_t ordinal = 0;
     SavedPageMap pages;

@@ -1,6 +1,6 @@
 #pragma once
 // The kinds of chunks that an archive has, a row each (docs/formats/archive.md): how one is read,
-// what it is for, and what it may become in memory.
+// what it is for, and how much memory it may take.
 
 #include <cstdint>
 #include <functional>

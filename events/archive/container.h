@@ -1,6 +1,6 @@
 #pragma once
-// The chunk container of docs/formats/archive.md: a sequence of hashed chunks, each found again
-// without the others, an index of them and one hash over all. It knows nothing of what chunks mean.
+// The chunk container of docs/formats/archive.md: a sequence of hashed chunks, each found without
+// the others, an index of them and one hash over all. It does not know what chunks mean.
 
 #include <cstdint>
 #include <deque>

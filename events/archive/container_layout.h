@@ -13,7 +13,7 @@
 namespace citcat::container_layout {
 
 // File header: magic, u16 version, 6 zeros, u64 XXH3-64 of the 16 bytes before. The magic begins
-// with a byte that is no ASCII and ends in a line feed, so that transfers as text show at once.
+// with a byte that is not ASCII and ends in a line feed, so that a transfer as text is noticed.
 inline constexpr std::array<std::uint8_t, 8> kMagic{0x89, 'C', 'I', 'T', 'C', 'A', 'T', '\n'};
 inline constexpr std::uint64_t kFileHeaderBytes = 8 + 2 + 6 + 8;
 

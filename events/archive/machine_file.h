@@ -1,5 +1,5 @@
 #pragma once
-// An archive of several processors: what it says of all of them together.
+// An archive of several processors: what it says about all of them together.
 
 #include <cstdint>
 #include <optional>

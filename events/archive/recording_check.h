@@ -18,7 +18,7 @@ struct RecordingCheck {
 };
 
 /// Reads every byte of an archive, checks every hash, decodes every chunk and compares the evidence
-/// with the totals. Throws IoError, and FormatError for what is no recording at all.
+/// with the totals. Throws IoError, and FormatError for a file that is not a recording at all.
 /// `between` is called again and again: what it throws ends the check.
 RecordingCheck check_recording(const std::string& path, const std::function<void()>& between = {});
 

@@ -1,6 +1,6 @@
 #pragma once
-// How much memory the contents of an archive may take. Rows of one value take next to nothing in a
-// file, so the memory that a chunk needs has nothing to do with its size there.
+// How much memory the contents of an archive may take. Rows that are all alike take almost no room
+// in a file, so the size of a chunk there says nothing about the memory that it needs.
 
 #include <cstdint>
 
@@ -20,8 +20,8 @@ ChunkMemory chunk_memory(const ChunkRow& chunk, std::uint64_t rows);
 std::uint64_t packed_memory(const Schedule& schedule);
 
 /// How much memory a recording with these totals can take: a transaction brings at most a page of
-/// the image or an event, an instruction at most a value that crossed no bus; where nobody counted
-/// instructions, there are `uncounted_values` of these. What people added by hand is small.
+/// the image or an event, an instruction at most a value that crossed no bus; if instructions were
+/// not counted, there are `uncounted_values` of these. What people added by hand is small.
 std::uint64_t allowed_memory(const Recording& recording, std::uint64_t uncounted_values,
                              std::uint64_t file_bytes);
 

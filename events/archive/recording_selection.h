@@ -12,9 +12,9 @@ namespace citcat {
 
 std::vector<std::uint8_t> encode_selection(std::size_t number);
 
-/// The recordings that the container's selections name, in their order. Those of the container that
-/// was asked for last are kept: whoever goes through thousands of recordings in one file opens it
-/// for each. Valid until the next call of this thread. Throws FormatError.
+/// The recordings that the container's selections name, in their order. Those of the last container
+/// are kept, because a caller that goes through thousands of recordings in one file opens it for
+/// each. Valid until the next call of this thread. Throws FormatError.
 const std::vector<std::size_t>& selections_of(const ContainerReader& container);
 
 }  // namespace citcat

@@ -2,7 +2,7 @@
 // A bus shows what left the caches, not what the processor executed. A read that hits a cache is
 // invisible, so the first visible read of a byte is the only evidence of its initial value; a read
 // that contradicts what the processor itself last put there can only mean that somebody else wrote.
-// By these two rules a stream of transactions becomes a recording. docs/derivation.md has them all.
+// These two rules make transactions into a recording. docs/derivation.md has all the rules.
 
 #include <algorithm>
 #include <array>

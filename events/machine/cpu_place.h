@@ -1,5 +1,5 @@
 #pragma once
-// The place in the code at which a processor's state is.
+// The place in the code that a processor has reached.
 
 #include "events/machine/address.h"
 #include "events/machine/cpu_state.h"

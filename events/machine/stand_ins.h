@@ -1,8 +1,8 @@
 #pragma once
 // Memory beyond 4 GiB in captures and archives of earlier versions. Their addresses have 32 bits:
-// they show each used page frame beyond 4 GiB at another one below that the machine does not have,
-// its stand-in, and say which one it is. The readers of captures and archives translate such
-// addresses; nothing else knows of them.
+// they show each used page frame beyond 4 GiB under the address of a frame below 4 GiB that the
+// machine does not have, its stand-in, and say which frame that is. The readers of captures and
+// archives translate such addresses; nothing else knows about them.
 
 #include <cstdint>
 #include <string>

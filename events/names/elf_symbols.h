@@ -14,8 +14,8 @@ namespace citcat {
 
 bool is_elf(std::span<const std::uint8_t> head);
 
-/// It has some table of symbols. Throws FormatError with `source` for what is no ELF file of an x86
-/// processor.
+/// It has some table of symbols. Throws FormatError with `source` if it is not an ELF file for an
+/// x86 processor.
 bool has_symbol_table(std::span<std::uint8_t> image, const std::string& source);
 
 /// The symbols of an x86 program, library or kernel in ELF: those of its whole table, or where that
@@ -23,8 +23,8 @@ bool has_symbol_table(std::span<std::uint8_t> image, const std::string& source);
 /// loaded segment begins in, as /proc/PID/maps shows it; it may be absent for what is linked to a
 /// fixed place. Sources: System V ABI, "Object Files", and its Intel386 supplement.
 ///
-/// `image` is the whole file; libelf may change it. Throws FormatError with `source` for what is no
-/// such file, or has no symbols; UsageError where `base` is missing, or moves symbols beyond the
+/// `image` is the whole file; libelf may change it. Throws FormatError with `source` if it is not
+/// such a file, or has no symbols; UsageError where `base` is missing, or moves symbols beyond the
 /// last address.
 std::vector<Symbol> read_elf_symbols(std::span<std::uint8_t> image, const std::string& source,
                                      std::optional<LinearAddr> base);

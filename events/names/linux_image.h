@@ -14,8 +14,8 @@ bool is_boot_image(std::span<const std::uint8_t> head);
 /// So many bytes of a file are enough for that.
 inline constexpr std::size_t kBootImageHead = 0x250;
 
-/// The kernel within, an ELF file. Throws FormatError with `source` for what is no such file, or is
-/// compressed differently from by gzip, xz or zstd. Source: Linux, Documentation/arch/x86/boot.rst.
+/// The kernel within, an ELF file. Throws FormatError with `source` if it is not such a file, or is
+/// compressed otherwise than by gzip, xz or zstd. Source: Linux, Documentation/arch/x86/boot.rst.
 std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
                                             const std::string& source);
 

@@ -16,7 +16,7 @@ struct SymbolFileName {
   std::string process;             ///< in whose memory alone; empty: in that of every one
 };
 /// If a file has that whole name, the name means this file. BASE is hexadecimal, with or without
-/// 0x. Throws UsageError for a base that is none.
+/// 0x. Throws UsageError for an invalid base.
 SymbolFileName parse_symbol_file_name(const std::string& name);
 
 /// Reads an ELF file, a System.map or a list as /proc/kallsyms has it, perhaps compressed
@@ -24,8 +24,8 @@ SymbolFileName parse_symbol_file_name(const std::string& name);
 /// that it carries itself. Names of a kernel make the module "vmlinux" and those of its modules;
 /// ELF makes a module of the file's name without folders and what says how it is compressed.
 ///
-/// Throws FormatError for what is none of these, IoError, and UsageError for a base that is missing
-/// or makes no sense.
+/// Throws FormatError for any other file, IoError, and UsageError for a base that is missing or
+/// makes no sense.
 std::vector<SymbolModule> load_symbol_file(const SymbolFileName& file);
 /// The modules of several files, named as parse_symbol_file_name() says.
 std::vector<SymbolModule> load_symbols(const std::vector<std::string>& names);

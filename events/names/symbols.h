@@ -1,5 +1,5 @@
 #pragma once
-// From an address to the name of what lies there, and from names to addresses.
+// Finds the name of what lies at an address, and the addresses of names.
 //
 // Several modules may have names for one address: the program of the process that runs, and the
 // kernel. Symbols of the process come first. In one module, the innermost symbol with a known size
@@ -25,7 +25,7 @@ struct SymbolPlace {
 /// "schedule", "schedule+0x1c"; names demangled.
 std::string place_name(const SymbolPlace& place);
 
-/// The bytes of a symbol, of which there is at least one. The pointers as in SymbolPlace.
+/// The bytes of a symbol, at least one. The pointers as in SymbolPlace.
 struct SymbolRange {
   const SymbolModule* module = nullptr;
   const Symbol* symbol = nullptr;
@@ -48,8 +48,8 @@ class Symbols {
   /// What lies at the address while `process` runs; its name may be empty where it is not known.
   std::optional<SymbolPlace> find(LinearAddr at, std::string_view process = {}) const;
   /// The code of all symbols with a name like `procedure`, as it is or demangled, in modules
-  /// with a name like `module`: patterns of fnmatch(3), of which a plain name is one. In the order
-  /// of modules and addresses; several names of one place each give a range.
+  /// with a name like `module`: patterns of fnmatch(3), such as a plain name. In the order of
+  /// modules and addresses; several names of one place each give a range.
   std::vector<SymbolRange> code(const std::string& module, const std::string& procedure) const;
   /// The first place of that name, code or data; in the order of modules.
   std::optional<SymbolPlace> named(std::string_view name) const;

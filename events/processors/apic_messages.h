@@ -27,7 +27,7 @@ class ApicMessages {
   // Each returns what is wrong, or "".
   /// A message is on the bus.
   std::string sent(const BusNote& note);
-  /// A processor takes an interrupt from its local APIC. Those of an 8259 are none of these.
+  /// A processor takes an interrupt from its local APIC. Those of an 8259 are not among these.
   std::string taken(std::uint8_t processor, std::uint8_t vector);
   /// A write of a command register.
   struct Asked {

@@ -1,5 +1,5 @@
 #pragma once
-// Actions of one of several processors on the bus that a replay of it alone does not need.
+// Bus actions of one of several processors that a replay of that processor alone does not need.
 
 #include <cstdint>
 
@@ -26,7 +26,7 @@ struct BusNote {
 };
 
 inline constexpr std::uint8_t kNoProcessor = 15;
-/// A number of 4 bits, of which the last two are of other bus masters.
+/// A number of 4 bits, whose last two values are for other bus masters.
 inline constexpr unsigned kMostProcessors = 14;
 
 }  // namespace citcat

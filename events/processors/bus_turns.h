@@ -32,7 +32,7 @@ class BusTurns {
  private:
   struct End {
     std::uint64_t turn = 0;
-    Position position;        ///< of what comes after it: N+1 after instruction N that is no REP
+    Position position;        ///< of what comes after it: N+1 after instruction N without REP
     std::uint64_t clock = 0;  ///< when the bus first shows its last instruction or iteration
   };
   /// The first end after `at`.

@@ -1,6 +1,6 @@
 #pragma once
 // All transactions of a machine with several processors, in the order of the bus. Each processor's
-// recording has its own; the clocks, which all of them share, say how they are interleaved.
+// recording has its own; the clocks, which all processors share, say how they are interleaved.
 
 #include <array>
 #include <bitset>

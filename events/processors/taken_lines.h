@@ -1,5 +1,5 @@
 #pragma once
-// Which lines the other processors of a bus took away from the cache of one.
+// Which lines the other processors on a bus took out of one processor's cache.
 
 #include <cstdint>
 #include <utility>

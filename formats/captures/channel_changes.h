@@ -1,5 +1,5 @@
 #pragma once
-// Captures that keep each channel for itself, as the samples at which it changes.
+// Captures that keep each channel separately, as the samples at which it changes.
 
 #include <cstdint>
 #include <memory>

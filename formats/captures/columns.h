@@ -31,7 +31,7 @@ struct TextColumns {
   bool more_columns = false;  ///< what is after the last column is passed over
 };
 
-/// Reads a description, JSON. FormatError naming `name` for what is none.
+/// Reads a description, JSON. FormatError naming `name` if it is not a description.
 TextColumns parse_text_columns(const std::string& text, const std::string& name);
 
 std::unique_ptr<SampleSource> open_text_columns(std::unique_ptr<InputStream> input,

@@ -1,6 +1,6 @@
 #pragma once
 // DSView captures (.dsl): a ZIP file with a text `header`. Versions 2 and 3 have, for every
-// channel, members `L-<channel>/<block>` of one bit a sample; version 1 has one member of whole
+// channel, members `L-<channel>/<block>` with one bit per sample; version 1 has one member of whole
 // samples.
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// From instruction addresses to template numbers, none of them 0. Open addressing, because a
-/// lookup for every branch that was not foreseen should touch one line of the processor's cache.
+/// Maps instruction addresses to template numbers, which are never 0. Open addressing, because the
+/// lookup at every unexpected branch should touch one line of the processor's cache.
 class EipTable {
  public:
   /// The number kept for `eip`, or 0.

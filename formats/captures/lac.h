@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// Reads a capture, of at most kMostLacBytes, as a whole. FormatError for what is none.
+/// Reads a capture, of at most kMostLacBytes, as a whole. FormatError if it is not such a file.
 std::unique_ptr<SampleSource> open_lac(std::unique_ptr<InputStream> input);
 inline constexpr std::size_t kMostLacBytes = std::size_t{256} << 20;
 

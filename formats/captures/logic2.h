@@ -1,7 +1,7 @@
 #pragma once
 // Captures as Logic 2 saves them (.sal): a ZIP file with meta.json and a file for each channel. The
 // form is not published as a whole and changes from one release to another; docs/formats/saleae.md
-// says what is known of it and from where.
+// says what is known about it and from where.
 
 #include <cstdint>
 #include <memory>

@@ -46,7 +46,7 @@ class SampleSource {
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 
-/// "9.52381 MHz", "1 kHz", "500000" as hertz; 0 for text that is no rate.
+/// "9.52381 MHz", "1 kHz", "500000" as hertz; 0 for text that is not a rate.
 double parse_sample_rate(const std::string& text);
 
 }  // namespace citcat

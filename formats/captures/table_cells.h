@@ -28,9 +28,9 @@ struct CellForm {
   std::string doubt;
 };
 
-/// Finds the form of the column `name` from its values in the first rows, of which there is at
-/// least one. `numbers`: the first row has values of several digits, so that this column may be a
-/// digit of its own. A name may contain the numbers of its bits: "AD[7:0]", "A(19..8)", "AD7-AD0".
+/// Finds the form of the column `name` from its values in the first rows, at least one. `numbers`:
+/// the first row has values of several digits, so that this column may be a digit of its own. A
+/// name may contain the numbers of its bits: "AD[7:0]", "A(19..8)", "AD7-AD0".
 ///
 /// Voltages are columns of real numbers in a table where one has others than 0 and 1.
 CellForm form_of_cells(std::string_view name, const std::vector<std::string_view>& cells,

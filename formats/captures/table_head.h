@@ -26,7 +26,7 @@ double horizontal_unit(const std::vector<std::string_view>& fields);
 
 /// Below "X,D0,D1,Start,Increment" is "Sequence,,,-1e-07,2e-08" (Rigol).
 bool is_row_of_steps(const std::vector<std::string_view>& fields);
-/// Names of columns of which that row alone has values.
+/// Names of columns for which only that row has values.
 bool names_a_step(std::string_view column);
 
 }  // namespace citcat

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a file is a text table of samples, by its beginning.
+// Recognises a text table of samples by its beginning.
 
 #include <cstdint>
 #include <span>

@@ -34,8 +34,8 @@ std::optional<std::int64_t> day_of_time(std::string_view text);
 /// it ("1.020" for 1020 ns): '.' or ','. 0 where there is none, or each time shows it. Read as
 /// fractions, such times would be less than half a nanosecond apart, closer than analysers sample.
 char sign_of_thousands(std::span<const std::string_view> cells, double unit);
-/// The last digit of such a time, in seconds; 0 where the text is none, or has an exponent: digits
-/// may be left out then.
+/// The last digit of such a time, in seconds; 0 if the text is not a time, or has an exponent:
+/// digits may then be left out.
 double resolution_of_time(std::string_view text, double unit);
 
 /// Turns times into sample numbers.

@@ -22,7 +22,7 @@ namespace citcat {
 
 /// One instruction of a block.
 struct IdtraceInstruction {
-  std::int16_t id = 0;  ///< IDtrace's number for it; in files of ours see idtrace_instruction_id()
+  std::int16_t id = 0;  ///< IDtrace's number for it; in citcat's files see idtrace_instruction_id()
   std::uint8_t bytes = 1;  ///< 1 to 15
   /// Entries in an execution trace, 0 to 2; -1 and -2: so many for each iteration of a REP.
   std::int8_t entries = 0;
@@ -31,7 +31,7 @@ struct IdtraceInstruction {
   bool operator==(const IdtraceInstruction&) const = default;
 };
 
-/// The number that files of ours give an instruction: opcode in bits 0 to 7, its map in 8 and 9 (0
+/// The number that citcat's files give an instruction: opcode in bits 0 to 7, its map in 8 and 9 (0
 /// one byte, 1 after 0F, 2 after 0F 38, 3 after 0F 3A), ModRM.reg in 10 to 12 where there is a
 /// ModRM.
 std::int16_t idtrace_instruction_id(std::uint8_t opcode, unsigned map, unsigned reg);

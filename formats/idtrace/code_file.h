@@ -1,6 +1,6 @@
 #pragma once
-// The code of the blocks in `.blk`: of the original program's file, as IDtrace has it, or of a
-// file of ours beside it, which also holds code that several programs have at one address.
+// The code of the blocks in `.blk`: from the original program's file, as with IDtrace, or from
+// citcat's own file beside it, which also holds code that several programs have at one address.
 //
 //   file := 'CITCATBC', u32 version = 1, u32 magic, XXH3-64 of what follows,
 //           (u8 bits = 16 or 32, code bytes of a block, as many as its instructions have)*
@@ -20,8 +20,8 @@ namespace citcat {
 /// Where the bytes of blocks are found.
 class IdtraceCode {
  public:
-  /// `path`: a file of ours, or the original program. Throws FormatError where a file of ours is
-  /// damaged or of other blocks. `blocks` must outlive the object.
+  /// `path`: citcat's own file, or the original program. Throws FormatError if citcat's file is
+  /// damaged or belongs to other blocks. `blocks` must outlive the object.
   static IdtraceCode load(const std::string& path, const IdtraceBlocks& blocks);
   static IdtraceCode load(std::unique_ptr<InputStream> input, const IdtraceBlocks& blocks);
 
@@ -37,10 +37,10 @@ class IdtraceCode {
   const IdtraceBlocks* blocks_ = nullptr;
   std::string name_;
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::size_t> places_;  ///< in a file of ours, of each block; empty: of a program
+  std::vector<std::size_t> places_;  ///< in citcat's own file, of each block; empty: of a program
 };
 
-/// Collects the code of blocks for a file of ours.
+/// Collects the code of blocks for citcat's own file.
 class IdtraceCodeWriter {
  public:
   /// Blocks are added in the order of `.blk`.

@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// Reads a `.trc` file, compressed or not, entry by entry. Its kind is what its first entry tells.
+/// Reads a `.trc` file, compressed or not, entry by entry. The first entry gives the kind of file.
 class IdtraceReader {
  public:
   /// Throws FormatError where the file does not begin with an entry that one of the kinds begins

@@ -1,5 +1,5 @@
 #pragma once
-// The one way in which outputs are written: so that a name never shows half of a file.
+// Writes all outputs, so that a name never shows half of a file.
 
 #include <cstdint>
 #include <memory>

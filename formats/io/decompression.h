@@ -1,5 +1,5 @@
 #pragma once
-// The plain bytes of a compressed file: Boost.Iostreams' filters, and what they do not check.
+// The plain bytes of a compressed file: Boost.Iostreams' filters, and the checks that they lack.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace citcat {
 /// A file that ends inside a member, frame or block, fails its checksum or is followed by something
 /// else throws FormatError. The offset is that of the compressed file: its end where it ends too
 /// early; otherwise how far it was read, which is up to two buffers (128 KiB) after the damage.
-/// Memory: three buffers of 64 KiB and the decompressor's window, of which zstd is refused more
-/// than 128 MiB and xz more than 100 MiB (what boost::iostreams and the tools allow by themselves).
+/// Memory: three buffers of 64 KiB and the decompressor's window, which may have at most 128 MiB
+/// with zstd and 100 MiB with xz (the limits of boost::iostreams and the tools themselves).
 class Decompression {
  public:
   /// Decompresses `stored`, which must outlive it. `from_beginning` is false when a stored trace is

@@ -30,7 +30,7 @@ class Logger {
 };
 
 /// The level that a setting gives to a module: "LEVEL" for all of them, "MODULE:LEVEL", and several
-/// of these with commas between, of which the last one that fits counts.
+/// of these with commas between; the last one that fits counts.
 LogLevel log_level(std::string_view setting, std::string_view module);
 
 /// Throws UsageError for a setting that names an unknown level, or a module that is not among

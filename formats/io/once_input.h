@@ -29,8 +29,8 @@ std::string system_path(const std::string& path);
 /// temporary file and read like any file from then on.
 class OnceInput {
  public:
-  /// What `path` names, the same object each time; opened the first time. Null when that is no
-  /// such input. Throws IoError when it cannot be opened.
+  /// What `path` names, the same object each time; opened the first time. Null if that is not such
+  /// an input. Throws IoError when it cannot be opened.
   static std::shared_ptr<OnceInput> of(const std::string& path);
 
   OnceInput(int descriptor, bool owned, std::string name);

@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// A plain file read at any offset, or what can be read but once and was spooled
+/// A plain file that is read at any offset, or an input that can be read only once and was spooled
 /// (formats/io/once_input.h). Several threads may read at the same time.
 class RandomAccessFile {
  public:

@@ -10,8 +10,8 @@ namespace citcat {
 /// A ring buffer in shared memory that carries bytes from a child process to its parent: one
 /// writer, one reader. Must be made before the fork.
 ///
-/// A side that has to wait polls every half millisecond; the ring should hold what the other side
-/// produces in tens of such periods.
+/// A side that has to wait polls every half millisecond; the ring should have room for what the
+/// other side produces in tens of such periods.
 class SharedRing {
  public:
   /// `bytes` is rounded up to whole pages. Memory is taken as it is filled. Throws IoError.

@@ -1,6 +1,6 @@
 #pragma once
-// The operations on wide vectors, for the files that are written with them. Only for these: the
-// warnings stay off after it.
+// The operations on wide vectors, for the files that are written with them. Only those files may
+// include this one, because it leaves warnings turned off.
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -10,8 +10,7 @@ namespace citcat {
 
 /// Follows the frames and blocks of RFC 8878, section 3.1, without decompressing them.
 /// boost::iostreams::zstd_decompressor accepts a file that was cut anywhere as a whole one, without
-/// an error; this does not. Costs a few instructions a block, of which there is one in up to 128
-/// KiB.
+/// an error; this does not. Costs a few instructions per block of up to 128 KiB.
 class ZstdFrames {
  public:
   /// The next bytes of the file. What is no frame is left for the decompressor to refuse.

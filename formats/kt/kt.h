@@ -173,7 +173,7 @@ class KtReader {
   KtReader(std::span<const std::uint8_t> bytes, std::string name)
       : input_(bytes, std::move(name)) {}
 
-  /// False at the clean end. A reserved type, N = 0, E = 3, a page address that is none, or an end
+  /// False at the clean end. A reserved type, N = 0, E = 3, an invalid page address, or an end
   /// inside a record throw FormatError with the record's offset. Padding may hold anything.
   bool next(KtRecord& out);
   /// Offset of the record next() reads next.
@@ -183,7 +183,7 @@ class KtReader {
     form_ = form;
     begun_ = true;
   }
-  /// The form of the trace, at the beginning of which it is.
+  /// The form of the trace; the reader must be at its beginning.
   KtForm form() {
     take_mark();
     return form_;

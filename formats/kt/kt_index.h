@@ -1,6 +1,6 @@
 #pragma once
-// Finding instructions in a KT file of several zstd frames: an index of ours and the seek table of
-// zstd's seekable format, both in skippable frames at the end (docs/formats/kt.md).
+// Finding instructions in a KT file of several zstd frames: citcat's own index and the seek table
+// of zstd's seekable format, both in skippable frames at the end (docs/formats/kt.md).
 
 #include <cstdint>
 #include <span>

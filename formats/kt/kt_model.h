@@ -1,8 +1,8 @@
 #pragma once
 // Predicting the next record of a KT trace from those before it. A trace repeats itself: the same
 // instruction has the same bytes, is mostly followed by the same instruction, and uses addresses
-// that follow from registers, and those from earlier addresses. A correct prediction costs a small
-// fraction of a bit.
+// that follow from registers, which follow from earlier addresses. A correct prediction costs a
+// small fraction of a bit.
 
 #include <cstddef>
 #include <cstdint>

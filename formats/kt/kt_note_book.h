@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// Knows where each segment of a trace begins, from its records and what is noted of them.
+/// Knows where each segment of a trace begins, from its records and their notes.
 class KtNoteBook {
  public:
   /// Sets the form of the records that follow; the mark of the wide form does so too.
@@ -25,7 +25,7 @@ class KtNoteBook {
   /// What was noted within the records passed since the last call, as a frame; empty when nothing
   /// was.
   std::vector<std::uint8_t> take();
-  /// The same with what is noted after the last record.
+  /// The same with the notes after the last record.
   std::vector<std::uint8_t> take_all();
   /// Whether there are notes that take() has not returned yet.
   bool has_rest() const { return !coming_.empty() || !passed_.empty(); }

@@ -12,8 +12,8 @@ namespace citcat {
 /// The notes of a KT file, segment by segment. A file without an index has none.
 class KtNoteReader {
  public:
-  /// `path` is no pipe. Throws IoError; an index that is not there, or not of all of the file, is
-  /// none.
+  /// `path` is no pipe. Throws IoError; an index that is missing, or does not cover the whole file,
+  /// is ignored.
   explicit KtNoteReader(std::string path);
   /// A reader for a trace without an index.
   KtNoteReader() = default;

@@ -1,4 +1,4 @@
-// The little of the instruction set that says where addresses come from. Opcodes and encodings:
+// The small part of the instruction set that says where addresses come from. Opcodes and encodings:
 // Intel SDM vol. 2, chapter 2 (ModR/M, SIB, prefixes) and appendix A (opcode maps).
 
 #include "formats/kt/kt_operands.h"

@@ -1,5 +1,5 @@
 #pragma once
-// How records lie in the two forms of KT, by the type that follows the first word of each.
+// The layout of records in the two forms of KT, by the type that follows the first word of each.
 
 #include <cstddef>
 #include <cstdint>

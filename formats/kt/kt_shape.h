@@ -1,5 +1,5 @@
 #pragma once
-// The length of a record and what it counts for, for code that skips records without reading them.
+// The length and kind of a record, for code that skips records without reading them.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct KtShape {
 };
 
 /// The record, or mark, that `records` begins with. `offset`: its place in the trace. A mark, which
-/// may come only at the beginning of the trace, sets `form`. Throws FormatError for what is no
+/// may come only at the beginning of the trace, sets `form`. Throws FormatError if it is not a
 /// record.
 KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form);
 

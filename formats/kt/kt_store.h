@@ -24,7 +24,7 @@
 namespace citcat {
 
 /// Instructions of a segment: what a reader must decode at most to reach one of them. Longer
-/// segments are smaller, because each learns the program anew.
+/// segments compress better, because each learns the program from scratch.
 inline constexpr std::uint64_t kKtSegmentInstructions = std::uint64_t{1} << 24;
 
 /// Encodes one segment.
@@ -35,7 +35,7 @@ class KtSegmentEncoder {
   ~KtSegmentEncoder();
   /// The next records. `records` has whole records and, after them, KtModel::kSlack more bytes;
   /// `size` counts the records only. Returns what it took, less than `size` when the segment is
-  /// full. Throws FormatError for what is no KT.
+  /// full. Throws FormatError if they are not KT.
   std::size_t add(std::span<const std::uint8_t> records, std::size_t size);
   bool full() const;
   std::uint64_t instructions() const { return instructions_; }

@@ -12,8 +12,8 @@
 
 namespace citcat {
 
-/// Blocks that a second thread fills while the first looks at those before. A fixed number of them
-/// goes round.
+/// Blocks that a second thread fills while the first looks at those before. A fixed number of
+/// blocks is reused in turn.
 template <typename Block>
 class BlocksAhead {
  public:

@@ -11,8 +11,8 @@
 namespace citcat {
 
 /// A value for each page frame of physical memory, by the frame's number; all of them are zero
-/// bytes at first. Those of the first 4 GiB lie in one array, where the hot paths find them; those
-/// beyond are found by their block. Values stay where they are.
+/// bytes at first. The values for the first 4 GiB lie in one array, where the hot paths find them;
+/// those beyond are found by their block. Values stay where they are.
 template <class T>
 class FrameTable {
  public:

@@ -10,8 +10,8 @@
 namespace citcat {
 
 /// A fixed-size array whose elements start as zero bytes, whatever their initializers say. Pages of
-/// it that are never touched cost neither time nor memory, as in a table of all page frames: they
-/// come from the system, because calloc() clears memory that the process has had before.
+/// it that are never touched cost neither time nor memory, as in a table of all page frames: such
+/// pages come from the system, because calloc() would clear memory that the process used before.
 template <class T>
 class ZeroedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

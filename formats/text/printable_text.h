@@ -1,7 +1,7 @@
 #pragma once
-// Texts that somebody else made - names of files and symbols, strings of a recorded machine, what a
-// capture says of itself - made harmless for our outputs. Nothing in them can command a terminal,
-// turn the order of what is read, or begin a line or a field of its own.
+// Makes texts from outside - names of files and symbols, strings of a recorded machine, what a
+// capture says about itself - harmless to print. Nothing in them can control a terminal, reverse
+// the reading order, or begin a line or a field of its own.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace citcat {
 /// direction of writing among them), separators of lines and paragraphs.
 bool is_unseen(std::uint32_t character);
 
-/// `text` with each such character as \xHH or \u{HHHH}, and each byte that is no UTF-8 as \xHH. So
+/// `text` with each such character as \xHH or \u{HHHH}, and each byte that is not UTF-8 as \xHH. So
 /// one text stays one line. `kept`: ASCII characters that are left as they are.
 std::string printable_text(std::string_view text, std::string_view kept = "");
 

@@ -1,7 +1,7 @@
 #pragma once
-// Takes the evidence in ahead of the replay, on a second thread where that gains: decompresses and
+// Reads the evidence ahead of the replay, on a second thread where that is faster: decompresses and
 // decodes it, joins the parts of lines, and finds what memory held where the bus shows a read.
-// Behind a write-back cache this is an eighth of the time of replay and comparison
+// Behind a write-back cache this takes an eighth of the time of replay and comparison
 // (docs/measurements/README.md).
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// A copy is a checkpoint; whoever returns to it must take the reader back as well.
+/// A copy is a checkpoint; a caller that returns to it must take the reader back as well.
 class EvidenceCursor {
  public:
   /// `reader` must outlive the cursor. `joins_lines`: a line is one transaction, however it went
@@ -76,7 +76,7 @@ class EvidenceCursor {
   /// processor does not delay accesses to memory past later accesses to ports (Intel SDM vol. 1,
   /// 18.6). Without this all of a program that only polls a port would be read ahead.
   static constexpr std::uint64_t kManyPorts = std::uint64_t{1} << 12;
-  /// The capture ends, and there is none of an instruction after this one.
+  /// The capture ends, and has no transaction of an instruction after this one.
   bool ends_within(Position now) const {
     return at_end_ && counted_ && now.instruction >= taken_.instruction;
   }

@@ -3,8 +3,8 @@
 //
 // Once a line has been filled, or written back, or a piece of code fetched, the same instruction
 // does not move it again, unless something else took it away meanwhile: another line in its place,
-// a store to it, a jump. All of these show on the bus, or it is another instruction. A transfer
-// that comes again with nothing between has been captured twice.
+// a store to it, a jump. All of these show on the bus, or it is another instruction. If a transfer
+// comes again with nothing in between, it has been captured twice.
 
 #include <cstdint>
 

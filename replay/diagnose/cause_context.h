@@ -1,5 +1,5 @@
 #pragma once
-// The known facts about a divergence when its causes are searched.
+// The known facts about a divergence when its causes are searched for.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Interrupts: captured at a wrong place or with a wrong vector, not captured, or none.
+// Interrupts: captured at a wrong place or with a wrong vector, not captured, or not real.
 
 #include <fmt/format.h>
 

@@ -9,9 +9,9 @@ namespace citcat {
 /// Notices that the library's cache of translated code is half full for the first time.
 ///
 /// Unicorn 2.1.1 takes the region of its cache that it begins with, which is all of it, for one
-/// that is still free. When it is full, it translates code over code that is still executed. After
-/// a flush it knows better, and does by itself what is needed; but a flush clears the whole cache,
-/// so that one at the beginning would cost most replays more than it is worth.
+/// that is still free. When the cache is full, the library translates code over code that is still
+/// executed. After a flush it does what is needed by itself; but a flush clears the whole cache, so
+/// flushing at the beginning would cost most replays more than it gains.
 class CodeCacheWatch {
  public:
   /// The library has mapped these bytes for its cache.

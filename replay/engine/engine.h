@@ -33,8 +33,8 @@ struct Translation {
   /// No code was translated from the frame: the engine need not look whether stores change code.
   /// Once some is, Engine::flush_tlb() is due before anything else is executed.
   bool holds_no_code = false;
-  // The engine has one entry for the code and the data of a page: what it is told of one replaces
-  // the other, and what it may not do by that it asks for.
+  // The engine has one entry for the code and the data of a page: a new entry for one replaces the
+  // other, and the engine asks before an access that the entry does not allow.
   bool readable = true;    ///< loads may use it
   bool executable = true;  ///< code may be fetched by it, unless the frame holds none
 };
@@ -111,8 +111,8 @@ class Engine : public EngineRegisters {
   /// flush_code() has to be called before much more is translated (CodeCacheWatch). To be asked at
   /// least once for each few blocks translated: some have a hundred kilobytes.
   bool code_cache_needs_flush() const { return code_cache_.half_full(); }
-  /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
-  /// say where it lies. Between runs only.
+  /// Forgets the blocks that contain the byte at `linear`; false when on_translate() does not say
+  /// where it lies. Between runs only.
   bool forget_code(LinearAddr linear);
 
   /// Runs from the current CS:EIP until a client stops it or it fails.

@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// The places of code pages that the engine was last given. It still uses them, unless it has
-/// dropped them and will ask again.
+/// The places of code pages that the engine was last given. The engine still uses these places,
+/// unless it has dropped them and will ask again.
 class EngineCode {
  public:
   /// Notes that the engine got `frame` for code of the page.

@@ -69,8 +69,8 @@ enum HiddenFlag : std::uint32_t {
   kHfSmap = 1u << 23,
 };
 
-/// All 64 bits of registers of which EngineRegisters has the lower half, and those that come with
-/// long mode; as valid as the engine.
+/// All 64 bits of the registers whose lower halves EngineRegisters has, and the registers that come
+/// with long mode; as valid as the engine.
 class WideRegisters {
  public:
   /// R8 to R15 are 8 to 15.

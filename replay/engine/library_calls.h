@@ -1,6 +1,6 @@
 #pragma once
 // The engine's library ends the process when it lacks memory, and does not say where it maps any.
-// For both it calls functions of the C library, which citcat replaces by its own.
+// In both cases it calls functions of the C library, which citcat replaces with its own.
 
 #include <atomic>
 #include <csetjmp>
@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// Has the library after `handle` (dlopen) call functions of ours where it calls mmap(), exit(),
+/// Has the library after `handle` (dlopen) call citcat's functions where it calls mmap(), exit(),
 /// abort() and what a failed assertion calls: they do the same, unless an object below lives in the
 /// calling thread. Throws InternalError when the library calls none of the first three by a table.
 void redirect_library_calls(void* handle);

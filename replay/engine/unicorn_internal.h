@@ -1,5 +1,5 @@
 #pragma once
-// Unicorn's functions, found when an engine is first wanted: to bind the library's 22,700 symbols
+// Unicorn's functions, found when an engine is first made: binding the library's 22,700 symbols
 // takes longer than most commands that make no engine.
 
 #include <unicorn/unicorn.h>

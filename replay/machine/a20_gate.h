@@ -29,7 +29,7 @@ class A20Gate {
   /// What an address is masked with.
   std::uint32_t mask() const { return open_ ? wires_ : wires_ & ~kBit; }
 
-  /// The keyboard controller has been told that its output port comes next.
+  /// The keyboard controller expects the value of its output port next.
   bool awaits_output_port() const { return awaits_output_port_; }
   void set_awaits_output_port(bool awaits) { awaits_output_port_ = awaits; }
 

@@ -23,7 +23,7 @@ class BlockCode {
   /// `linear`: of its first byte, which lies in `frame`; `code_base`: of CS.
   BlockCode(LinearAddr linear, std::uint32_t code_base, PhysAddr frame)
       : linear_(linear), code_base_(code_base), frame_(frame) {}
-  /// The same anew, in the memory that it has.
+  /// The same again, in the memory that it already has.
   void begin_again(LinearAddr linear, std::uint32_t code_base, PhysAddr frame) {
     linear_ = linear;
     code_base_ = code_base;

@@ -1,5 +1,5 @@
 #pragma once
-// The interface of whoever decides whether a run is the right one.
+// The interface of the judge, which decides whether a run is the right one.
 
 #include <cstdint>
 

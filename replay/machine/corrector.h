@@ -1,5 +1,5 @@
 #pragma once
-// The interface of whoever knows where memory must differ from what the replay computed.
+// The interface of the corrector, which knows where memory must differ from the computed one.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// How a kind of delivery is called in text.
+// The name of a kind of delivery in text.
 
 #include "replay/machine/observer.h"
 

@@ -12,11 +12,11 @@ namespace citcat {
 class Environment {
  public:
   virtual ~Environment() = default;
-  /// May end the run (Machine::control()): the access then is not told.
+  /// May end the run (Machine::control()): the access is then not reported.
   virtual std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) = 0;
   virtual void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                           Position now) = 0;
-  /// The value of an instruction that reads what crosses no bus, or nullopt when nobody knows it.
+  /// The value of an instruction that reads what crosses no bus, or nullopt if it is not known.
   virtual std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) = 0;
   /// Whether every instruction of this kind that completes has its value, with its position.
   virtual bool reports_each(InternalRead::Op /*op*/) const { return false; }

@@ -30,9 +30,9 @@ class Expectation {
   const bool keeps_account;   ///< BlockJudge::wants_account()
 
   Position next;            ///< from here on it wants to be asked
-  FlagEffect untold_flags;  ///< what instructions it was not told of did to the flags
+  FlagEffect untold_flags;  ///< what instructions not reported to it did to the flags
 
-  /// Asks the judge anew from where on something is expected.
+  /// Asks the judge again from where on something is expected.
   void update() { next = judge->expected(); }
   bool is_now() const { return cpu_.position >= next; }
   /// fetch() and read() are called for what runs alone.

@@ -12,8 +12,8 @@
 
 namespace citcat {
 
-/// A store goes to a frame nothing was mapped at so far. Thrown while an instruction is prepared:
-/// it is begun anew once the frame is there.
+/// A store goes to a frame nothing was mapped at so far. Thrown while an instruction is prepared,
+/// which is begun again once the frame is there.
 struct NeedsMapping {
   FrameNumber page = 0;
 };
@@ -53,12 +53,12 @@ struct InFlight {
   bool restore_segment_push = false;
   bool returns_outward = false;  ///< the engine is about to return to an outer level
   PhysAddr copied_from;          ///< read last
-  LinearAddr accessed;           ///< data that is being told, or found
+  LinearAddr accessed;           ///< data that is being reported, or found
   LinearAddr invlpg_linear;
   bool keeps_context = false;  ///< MOV to CR3 that leaves the TLB alone
 
   unsigned reads_told = 0;     ///< to the listeners, while it is prepared
-  unsigned reads_to_skip = 0;  ///< told when it was prepared before
+  unsigned reads_to_skip = 0;  ///< reported when it was prepared before
   bool wants_patch = false;    ///< other bytes are to be in memory while the engine executes it
 
   /// It is MOVS, repeated or not.

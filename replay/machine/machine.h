@@ -1,11 +1,11 @@
 #pragma once
-// The replayed processor: Unicorn's execution, completed to what the architecture says.
+// The replayed processor: Unicorn's execution, completed as the architecture defines it.
 //
 // Ordinary code runs in the fast tier (fast/fast_tier.h). Every other instruction passes
 // InstructionRunner::meet() before the engine executes it. There our own Mmu translates and checks
 // its memory operands, so that faults, accessed bits and the order of accesses are the processor's;
-// what the engine gets wrong is executed by units of ours (emulator.h); and the listeners are
-// notified of what has completed since (audience.h).
+// what the engine gets wrong is executed by the machine's own units (emulator.h); and the listeners
+// are notified of what has completed since (audience.h).
 
 #include <cstdint>
 #include <memory>
@@ -67,8 +67,8 @@ class Machine {
   Memory& memory() { return cpu_.memory; }
   const Memory& memory() const { return cpu_.memory; }
   Engine& engine() { return cpu_.engine; }
-  /// Where an SMI would save its state; nullopt where neither the initial state nor an SMI has
-  /// told.
+  /// Where an SMI would save its state; nullopt if neither the initial state nor an SMI has shown
+  /// it.
   std::optional<std::uint32_t> smbase() const;
   const Engine& engine() const { return cpu_.engine; }
   const Mmu& mmu() const { return cpu_.mmu; }
@@ -83,11 +83,11 @@ class Machine {
   std::uint64_t model_specific_results() const;
   /// The instruction that gave the first of them since load() or restore().
   const std::optional<ModelSpecific>& first_model_specific() const;
-  /// The combined effect on the flags of all instructions since the last call that the judge was
-  /// not told one by one.
+  /// The combined effect on the flags of all instructions since the last call that were not
+  /// reported to the judge one by one.
   FlagEffect take_untold_flags();
-  /// Bits of the dword being told to write() that no manual defines: the state that an SMI
-  /// saves has such.
+  /// Bits that no manual defines in the dword being reported to write(): the state that an SMI
+  /// saves has such bits.
   std::uint32_t reserved_bits() const;
   /// The instruction in progress works on floating-point or vector registers.
   bool in_floating_point() const;
@@ -98,7 +98,7 @@ class Machine {
   bool in_string_copy() const;
   /// It is INS, repeated or not.
   bool in_port_input() const;
-  /// Linear address of the data that observers are just being told of one by one.
+  /// Linear address of the data that is just being reported to observers one by one.
   LinearAddr accessed() const;
   bool halted() const { return cpu_.halted; }
   bool shut_down() const { return cpu_.shut_down; }
@@ -109,7 +109,7 @@ class Machine {
   bool run(Position until);
   /// Tells observers what was only counted so far (Observer::counted()): before anybody asks them.
   void tell_counts();
-  /// For the judge, and for whoever drives the run.
+  /// For the judge, and for the code that drives the run.
   RunControl& control() { return cpu_.audience.control(); }
   const RunControl& control() const { return cpu_.audience.control(); }
   /// Whether the judge is called at all. Only for a judge that does not judge blocks.
@@ -121,8 +121,8 @@ class Machine {
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
   LinearAddr next_linear() const;
-  /// The current privilege level, 0 to 3, at which the instruction began that observers are just
-  /// being told of alone.
+  /// The privilege level, 0 to 3, at which the instruction began that is just being reported to
+  /// observers alone.
   std::uint32_t level_before() const;
   /// Where a linear address lies for the supervisor just now, looked up without any effect; nullopt
   /// where nothing is mapped, or no evidence tells.
@@ -140,7 +140,7 @@ class Machine {
   bool system_management_interrupt(std::uint8_t revision);
   /// Changes memory as another bus master does.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
-  /// The TLB loses what it holds of a page, though nothing told it to.
+  /// The TLB loses its translation of a page, though nothing told it to.
   void drop_translation(LinearAddr page);
 
  private:

@@ -64,7 +64,7 @@ class Memory {
     state.changed = true;
     state.all_defined = true;
   }
-  /// Bytes of the frame may be stored to unseen, and are marked as defined by whoever does it
+  /// Bytes of the frame may be stored to unseen; the code that does so marks them as defined
   /// (defined_bytes()).
   void note_stores(FrameNumber page) { states_[page].changed = true; }
   /// Which bytes of the frame are defined, to be looked at and added to as long as mask_epoch()

@@ -3,8 +3,8 @@
 // (Intel SDM vol. 3, chapter 4) and a TLB that keeps global pages over a CR3 load.
 //
 // The engine has a page walker of its own, but it cannot be observed, it drops global pages at
-// every CR3 load, and it sets an accessed bit before it refuses a write. So the engine asks here,
-// and the walks that the processor makes happen before the engine touches memory.
+// every CR3 load, and it sets an accessed bit before it refuses a write. So the engine calls this
+// class, and the processor's walks happen before the engine touches memory.
 
 #include <array>
 #include <cstdint>

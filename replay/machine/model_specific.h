@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// An instruction whose result implementations compute differently.
+/// An instruction whose result differs from one processor model to another.
 struct ModelSpecific {
   Position position;
   LinearAddr linear;

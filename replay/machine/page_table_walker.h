@@ -81,7 +81,7 @@ class PageTableWalker {
   /// Whether pages of these Walk::rights may be reached so.
   bool permitted(std::uint32_t page, Access access, Rights rights) const;
 
-  /// Reads PAE's page-directory pointers as a load of CR3 does. `told`: to the observer.
+  /// Reads PAE's page-directory pointers as a load of CR3 does. `told`: report it to the observer.
   void load_pointers(bool told);
   const Pointers& pointers() const { return pointers_; }
   void set_pointers(const Pointers& pointers) { pointers_ = pointers; }

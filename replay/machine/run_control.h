@@ -14,8 +14,8 @@ namespace citcat {
 class RunControl {
  public:
   /// The run ends before what is at `position` completes; of several places the first counts. From
-  /// outside between two runs; from inside with the position of what is being told, and it ends
-  /// there and then.
+  /// outside between two runs; from inside with the position of the current report, and the run
+  /// ends there and then.
   void stop_before(Position position) {
     at_ = std::min(at_, position);
     asked_ = true;

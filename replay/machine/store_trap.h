@@ -1,6 +1,6 @@
 #pragma once
 // A trap for stores to certain bytes, for callers that need to know of a stretch of the run only
-// whether such a store happened. It costs next to nothing; a look at each access would cost much.
+// whether such a store happened. It costs almost nothing, unlike a check of each access.
 
 #include <cstdint>
 

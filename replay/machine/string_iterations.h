@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Iterations of a REP string instruction that are about to be made one after another. Each operand
-/// goes up by an element from one to the next, within its frame.
+/// Iterations of a REP string instruction that are about to be made one after another. From one
+/// iteration to the next, each operand's address goes up by an element, within its frame.
 struct StringIterations {
   PhysAddr code;  ///< of the instruction
   std::uint32_t code_bytes = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Which pages the page tables in use name as tables: a processor may look into these without an
-// access that needs it.
+// Which pages the page tables in use name as tables: a processor may read these without an access
+// that needs it.
 
 #include <vector>
 

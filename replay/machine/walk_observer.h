@@ -1,5 +1,5 @@
 #pragma once
-// Reads and writes of page walks, for whoever compares them with the bus.
+// Reads and writes of page walks, for observers that compare them with the bus.
 
 #include <cstdint>
 #include <optional>
@@ -24,8 +24,8 @@ class WalkObserver {
   /// its place, its page lies elsewhere by now, or an access to it faulted.
   virtual void mapping_evicted(Access access) = 0;
   /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
-  /// CR3 load, which may have been before the capture began. Returns its value when it can be
-  /// told from the evidence.
+  /// CR3 load, which may have been before the capture began. Returns its value if the evidence
+  /// shows it.
   virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) = 0;
 };
 

@@ -36,7 +36,7 @@ struct ProcessorMessage {
   ApicReceivers::Set to;     ///< processors that it may go to
   bool to_one = false;       ///< one of them takes it
 };
-/// An NMI is told as its interrupt. INIT and SIPI start a processor anew.
+/// An NMI is reported as its interrupt. INIT and SIPI start a processor again.
 inline constexpr std::uint16_t kNmiSignal = 2, kStartSignal = 256;
 
 class MachineListener {
@@ -48,7 +48,7 @@ class MachineListener {
   virtual void returned(std::uint8_t /*processor*/) {}
   /// A processor takes an interrupt, or starts.
   virtual void interrupted(std::uint8_t /*processor*/, std::uint16_t /*signal*/) {}
-  /// Comes before whoever takes it is interrupted.
+  /// Comes before the receiver is interrupted.
   virtual void message(const ProcessorMessage& /*message*/) {}
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 // Stores of a processor to lines that the bus does not show it to own. What a processor stores in
-// its cache is on the bus only when the line leaves the cache. A store to a line that it shares
-// with others needs an invalidation first, and one to a line that it lacks needs a fill for a store
-// (MESI: Intel SDM vol. 3, 11.4). If the capture lacks either and nobody uses the line again, only
-// memory at the end shows it.
+// its cache appears on the bus only when the line leaves the cache. A store to a line that it
+// shares with others needs an invalidation first, and one to a line that it lacks needs a fill for
+// a store (MESI: Intel SDM vol. 3, 11.4). If the capture lacks either and no processor uses the
+// line again, only memory at the end shows the store.
 
 #include <cstddef>
 #include <vector>
@@ -17,9 +17,9 @@
 
 namespace citcat {
 
-/// Lines of RAM of which the replay of one processor holds other bytes at its end, where `at_end`
-/// is, than the bus showed to it last: it has changed them in its cache. Empty without a write-back
-/// cache. Ascending.
+/// Lines of RAM in which the replay of one processor holds other bytes at its end, at `at_end`,
+/// than the bus showed last: the processor has changed them in its cache. Empty without a
+/// write-back cache. Ascending.
 std::vector<PhysAddr> lines_changed_in_cache(const RecordingFile& file, const Machine& at_end);
 
 /// Adds a contradiction for each of these lines of `processor` that the bus shows to be another's,

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints of a replay that are laid on the way, in memory. Frames that are the same in two of
-// them are kept once, because little changes from one to the next.
+// Checkpoints that a replay takes on the way and keeps in memory. Frames that are the same in two
+// of them are kept once, because little changes from one to the next.
 
 #include <cstddef>
 #include <map>

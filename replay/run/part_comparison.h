@@ -1,7 +1,7 @@
 #pragma once
 // A part of a run compared with its evidence, from one checkpoint to another, so that parts can be
-// compared side by side. That the parts are one run, and what they are as a whole, is for the
-// caller to say: each begins where the one before ended, and all show the same order of stores.
+// compared side by side. The caller has to check that the parts make up one run, and to sum them
+// up: each must begin where the one before ended, and all must show the same order of stores.
 
 #include <cstdint>
 #include <map>

@@ -37,7 +37,7 @@ struct TimelineOptions {
   /// Called now and then, within a REP too, with the position of what is replayed; may be empty.
   std::function<void(Position)> progress;
   /// Called with true before what the observer has received in this move is replayed once more, to
-  /// come back to where the run ends or where the comparison began anew, and with false after it;
+  /// come back to where the run ends or where the comparison began again, and with false after it;
   /// may be empty.
   std::function<void(bool)> again;
 };
@@ -116,7 +116,7 @@ class ReplayTimeline {
   std::optional<Position> end() const {
     return end_ ? std::optional(end_->position) : std::nullopt;
   }
-  /// Why it ends there, where that is no regular end.
+  /// Why it ends there, if that is not a regular end.
   const std::optional<Divergence>& divergence() const { return divergence_; }
 
   /// The moment, to come back to with return_to(), whatever is done in between. Until forget().

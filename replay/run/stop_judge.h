@@ -73,7 +73,7 @@ class StopJudge final : public BlockJudge {
     tells_each_ = observer != nullptr && each;
   }
 
-  /// While it is silent, what runs is not told: it was before.
+  /// While it is silent, the run is not reported, because it was reported before.
   void set_silent(bool on) { silent_ = on; }
 
   void judges(Machine& machine) override { machine_ = &machine; }

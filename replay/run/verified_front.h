@@ -1,5 +1,5 @@
 #pragma once
-// Compares a run with its evidence, once, as far as somebody has asked for it.
+// Compares a run with its evidence, once, as far as it has been asked to.
 
 #include <cstdint>
 #include <functional>

@@ -12,8 +12,8 @@ namespace citcat {
 
 /// Everything of a checkpoint but memory, in the layout of docs/formats/archive.md, "Checkpoints".
 std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& checkpoint);
-/// The same back; pages stay empty. Throws FormatError for what is no checkpoint, or one that uses
-/// more of the schedule than `recording` has.
+/// The same back; pages stay empty. Throws FormatError if it is not a checkpoint, or uses more of
+/// the schedule than `recording` has.
 Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& recording);
 
 /// Memory of a checkpoint.

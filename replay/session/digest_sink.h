@@ -18,7 +18,7 @@ namespace citcat {
 /// memory (u8 1, u32 physical address, u8 value), every port write (u8 2, u16 port, u8 size,
 /// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u32 upper half of
 /// RIP where that is not 0, u64 instruction) and every halt (u8 4, u64 instruction). Bytes and not
-/// accesses, because how an access is split is nothing the program can see.
+/// accesses, because the program cannot see how an access is split.
 class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions

@@ -8,8 +8,8 @@
 namespace citcat {
 
 /// A moment of a replay, distinguished from every other one. A position alone does not do that: an
-/// instruction that faults and the handler that is entered for it have the same, and within a REP
-/// an interrupt goes back to the beginning of the instruction. In the order of time.
+/// instruction that faults and the handler that is entered for it have the same one, and within a
+/// REP an interrupt goes back to the beginning of the instruction. Ordered by time.
 struct Moment {
   std::uint64_t deliveries = 0;  ///< interrupts, exceptions and software interrupts before it
   Position position;

@@ -11,9 +11,9 @@
 
 namespace citcat {
 
-/// The flow of a far transfer, with `loads` and `stores` filled as it numbers them. nullopt where
-/// the instruction is none, and its flow is the ordinary one. `info` is null for a delivery, which
-/// may be to a task.
+/// The flow of a far transfer, with `loads` and `stores` filled as it numbers them. nullopt if the
+/// instruction is not a far transfer, and its flow is the ordinary one. `info` is null for a
+/// delivery, which may be to a task.
 std::optional<ValueFlow> far_flow(const DecodedInstruction* info,
                                   std::span<const LoggedAccess> accesses, AccessStream& loads,
                                   AccessStream& stores);

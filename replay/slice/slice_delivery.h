@@ -1,6 +1,6 @@
 #pragma once
-// An interrupt or exception as a step of a slice: what of its frame, and of the registers that it
-// changes, matters after it. A part of SliceWalk.
+// An interrupt or exception as a step of a slice: which parts of its frame, and of the registers
+// that it changes, matter afterwards. A part of SliceWalk.
 
 #include <span>
 

@@ -34,7 +34,7 @@ struct LoggedCode {
   PhysAddr physical;
 };
 
-/// Instructions that ran one after the other, each execution of which is one entry.
+/// Instructions that ran one after the other; each of their executions is one entry.
 class CodePiece {
  public:
   std::vector<LoggedCode> code;
@@ -147,7 +147,7 @@ class SliceLog final : public Observer {
   std::deque<CodePiece> pieces_;  ///< of all stretches: each is kept once
   std::unordered_multimap<std::uint64_t, std::uint32_t> known_;  ///< by place and bytes
 
-  std::vector<LoggedAccess> pending_;  ///< told, and of no instruction that completed yet
+  std::vector<LoggedAccess> pending_;  ///< reported, and of no instruction that completed yet
   std::vector<LoggedPortRead> pending_ports_;
   bool begun_ = false;  ///< an instruction was fetched: it is what they are of
   std::optional<LoggedDelivery> delivering_;

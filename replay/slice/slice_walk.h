@@ -1,5 +1,5 @@
 #pragma once
-// Goes backwards through what a log holds, and finds what made the values that matter.
+// Goes backwards through a log, and finds what made the values that matter.
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 #pragma once
 // Finds where values of a run come from: goes back over it stretch by stretch, each replayed once
-// from a checkpoint and looked through from its end. It needs memory for one stretch, for what it
-// looks for, and for the steps that it has found.
+// from a checkpoint and looked through from its end. It needs memory for one stretch, for the
+// values that it looks for, and for the steps that it has found.
 
 #include <cstdint>
 #include <functional>

@@ -9,9 +9,9 @@
 
 namespace citcat {
 
-/// The KT records of a block, complete except for the addresses of what it accesses. They and the
-/// places of the addresses follow it in memory, so that an execution needs few lines of the host's
-/// cache.
+/// The KT records of a block, complete except for the addresses of what it accesses. The records
+/// and the places of the addresses follow it in memory, so that an execution needs few lines of the
+/// host's cache.
 class KtImage final : public BlockNote {
  public:
   /// Bytes copied at a time: most blocks have fewer.

@@ -111,8 +111,8 @@ class KtSink final : public Observer {
   /// From now on these are written, in place of what the options said. `begins`: the trace does so
   /// there; else it goes on.
   void set_range(Position from, Position to, bool begins);
-  /// The replay is over with so many instructions completed: notes whether a REP that was told last
-  /// is one of them.
+  /// The replay is over with this many instructions completed: notes whether a REP that was
+  /// reported last is one of them.
   void end(std::uint64_t completed);
 
  private:

@@ -12,8 +12,8 @@ namespace citcat {
 /// Keeps what a replay does as records, and as events.
 class RecordSink final : public Observer {
  public:
-  /// `options`: its range is not looked at. `events`: these too. `times`, which may be null, is
-  /// told by the comparison of the same replay and must outlive the sink.
+  /// `options`: its range is not looked at. `events`: these too. `times`, which may be null,
+  /// receives the times from the comparison of the same replay and must outlive the sink.
   RecordSink(const KtOptions& options, bool events, BusTimes* times = nullptr)
       : options_(options), events_(events), times_(times) {}
 

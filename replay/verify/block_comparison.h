@@ -4,8 +4,8 @@
 //
 // A block agrees only if each of its instructions would agree without any adoption or excuse.
 // Otherwise it is rolled back, and its instructions are executed and compared one by one. Evidence
-// may be read ahead for all that runs as one, but an instruction is never compared with
-// transactions of a later one.
+// may be read ahead for everything that is compared as a whole, but an instruction is never
+// compared with transactions of a later one.
 
 #include <cstdint>
 

@@ -51,7 +51,7 @@ class BranchMatcher {
 
   std::deque<BusTransaction> starts_;
   // Targets that the replay reached other than from the instruction before them in memory.
-  std::deque<Target> taken_;  ///< since the last one that a message told of
+  std::deque<Target> taken_;  ///< since the last one that a message reported
   LinearAddr next_linear_;
   bool after_branch_ = true;
   std::uint8_t last_opcode_ = 0;              ///< of the start that agreed last

@@ -2,8 +2,8 @@
 // The cache between the replayed processor and the bus: which accesses fill a line, and which lines
 // are written back. It holds addresses, not data.
 //
-// What a processor's cache does in detail is a row of a table (find_cache()), so that a mistake in
-// it is corrected there.
+// The details of each processor's cache are a row of a table (find_cache()), where a mistake in
+// them can be corrected.
 
 #include <boost/align/aligned_allocator.hpp>
 #include <cstddef>
@@ -49,7 +49,7 @@ struct CacheDescriptor {
 std::span<const CacheDescriptor> known_caches();
 /// The row with this name; null when there is none.
 const CacheDescriptor* find_cache(const std::string& name);
-/// The row for what a capture declares; null where that is no cache, or none of those known.
+/// The row for what a capture declares; null if that is not a cache, or not a known one.
 const CacheDescriptor* declared_cache(const BusModel& bus);
 
 /// What a cache makes of an access, on the bus.
@@ -94,8 +94,8 @@ class CacheModel {
   // False: nothing was added.
   bool fetch(PhysAddr a, std::uint32_t size) { return touch(a, size, true); }
   bool read(PhysAddr a, std::uint32_t size) { return touch(a, size, false); }
-  /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the
-  /// same.
+  /// Code is fetched from the line that contains the byte at `a`: once or several times, which is
+  /// the same.
   bool fetch_line(PhysAddr a) { return touch_line(a.value >> line_shift_, true); }
   bool write(PhysAddr a, std::uint32_t size) {
     const std::uint64_t first = a.value >> line_shift_;

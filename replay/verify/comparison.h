@@ -57,8 +57,8 @@ struct VerifierOptions {
   /// plain comparison with `ahead`; call Verifier::begin_part() and end_part() at these places.
   std::uint64_t from = 0, to = ~std::uint64_t{0};
   bool is_part() const { return from != 0 || to != ~std::uint64_t{0}; }
-  /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
-  /// `plain`.
+  /// Receives the times at which the bus showed what the replay does; must outlive the comparison.
+  /// Not with `plain`.
   BusTimes* times = nullptr;
 };
 

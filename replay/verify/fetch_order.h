@@ -3,8 +3,8 @@
 //
 // It fetches what follows into its queue, and elsewhere only once a jump or an interrupt has
 // emptied that; the queue status pins then report the instruction there as the next one (Intel
-// 8086 data sheet, "Queue Status"). A fetch that is in a capture twice, or is missing, is
-// followed by an instruction from what the queue still had.
+// 8086 data sheet, "Queue Status"). After a fetch that is in a capture twice, or is missing, comes
+// an instruction from the bytes that the queue still had.
 
 #include <cstdint>
 #include <optional>

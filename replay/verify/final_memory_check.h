@@ -72,7 +72,7 @@ class FinalMemoryCheck {
   bool is_device(const BusTransaction& t) const;
   bool ended_within_instruction() const { return !progress_.beyond_end.empty(); }
 
-  /// The model, kept by somebody else who was told of writes that this one was not told of.
+  /// The model, kept elsewhere with writes that were not reported here.
   void take_model(const MemoryImage& model) { model_ = model.clone(); }
 
   /// Whether memory at an address may differ from this byte of a captured image.

@@ -51,8 +51,8 @@ class LineMatcher {
   std::size_t waiting() const { return lines_.size(); }
   Pending& operator[](std::size_t i) { return lines_[i]; }
   const Pending& operator[](std::size_t i) const { return lines_[i]; }
-  /// Compares what may have been given up before `next`; `agreed` is told of each that is right,
-  /// and it is forgotten.
+  /// Compares what may have been given up before `next`; `agreed` is called for each that is right,
+  /// which is then forgotten.
   template <class Agreed>
   void observe_through(Position next, const Memory& memory, Agreed agreed) {
     for (std::size_t i = 0; i < lines_.size();) {
@@ -77,9 +77,9 @@ class LineMatcher {
     return n;
   }
   void drop_front(std::size_t count) { lines_.drop_front(count); }
-  /// `size` bytes at `a`, no part of which is in another line, are about to be overwritten by the
-  /// instruction at `now`. Lines given up before may show them: where these differ from `value`
-  /// only in `undefined` bits they cannot be adopted any more, and are no contradiction.
+  /// `size` bytes at `a`, all in one line, are about to be overwritten by the instruction at `now`.
+  /// Lines given up before may show them: where these differ from `value` only in `undefined` bits
+  /// they cannot be adopted any more, and are no contradiction.
   struct Overwritten {
     PhysAddr address;
     std::uint32_t size = 1, value = 0, undefined = 0;
@@ -93,7 +93,7 @@ class LineMatcher {
   /// One of those that wait, and the first of its window.
   const BusTransaction& any_in_windows() const { return windows_.begin()->second.front(); }
   /// Compares the lines of a window, to be called when one was announced and after every store to
-  /// it. True where some are right: `agreed` was told, and they are forgotten.
+  /// it. True where some are right: `agreed` was called, and they are forgotten.
   template <class Agreed>
   bool observe_window(std::uint64_t window, const Memory& memory, Agreed agreed) {
     const auto it = windows_.find(window);

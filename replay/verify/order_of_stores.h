@@ -3,13 +3,13 @@
 //
 // In which order a machine makes several stores of one instruction, and moves the parts of one
 // store that its bus does not take at once, no manual says for all of them, and emulators differ.
-// But each does it in the same way every time: the order that an instruction showed first must come
-// again whenever it stores as much. Between instructions, deliveries and iterations of a REP there
-// is no freedom: stores become visible in program order (SDM vol. 3, 8.2.2).
+// But each processor does it in the same way every time: the order that an instruction showed first
+// must come again whenever it stores as much. Between instructions, deliveries and iterations of a
+// REP there is no freedom: stores become visible in program order (SDM vol. 3, 8.2.2).
 //
 // The accessed and dirty bits of page tables are written at a time of the processor's choice, but
-// before what they are marked for (80386 Programmer's Reference Manual, 5.2.4.3): not after the
-// last store that the replay makes after them.
+// before the access that they are set for (80386 Programmer's Reference Manual, 5.2.4.3): not after
+// the last store that the replay makes after them.
 
 #include <cstdint>
 #include <map>

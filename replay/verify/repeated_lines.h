@@ -1,5 +1,5 @@
 #pragma once
-// Iterations of a string instruction that access the lines of a cache that the one before did.
+// Iterations of a string instruction that access the same cache lines as the iteration before.
 
 #include <algorithm>
 #include <cstdint>

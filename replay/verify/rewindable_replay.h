@@ -2,7 +2,7 @@
 // A compared replay that can return to any place that it has passed and continue from there with
 // another schedule. Searches and trials share it.
 //
-// A ReplaySession does more than they need: it goes through an archive once, makes adoptions, uses
+// A ReplaySession does more than these need: it goes through an archive once, makes adoptions, uses
 // the checkpoints of the archive, and ends with a verdict.
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // Captured writes that wait for the replay to make them: byte by byte, because processors split and
 // join what instructions store.
 //
-// The order must be that of the bus. Only bytes of one instruction may come in another order, where
-// the processor's own is not known, or where the capture was not taken at pins but by a monitor.
+// The order must be that of the bus. Only bytes of one instruction may come in another order, if
+// the processor's own order is not known, or if the capture was not taken at pins but by a monitor.
 
 #include <cstdint>
 #include <optional>

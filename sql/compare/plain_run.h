@@ -1,5 +1,5 @@
 #pragma once
-// A recorded run one instruction after another, and which of them belong to handlers of interrupts.
+// A recorded run instruction by instruction, and which ones belong to handlers of interrupts.
 
 #include <cstdint>
 #include <memory>

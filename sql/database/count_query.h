@@ -3,8 +3,8 @@
 //
 // `select mnemonic, count(*) from instructions group by 1` needs no row of each instruction. Its
 // count(*) becomes the sum of the table's column of counts (Table::counts_column()), and the table
-// gives one row for all that are alike in the columns that are used. Other queries are left as they
-// are.
+// gives one row for all rows that are alike in the columns that are used. Other queries are left as
+// they are.
 
 #include <map>
 #include <optional>

@@ -39,8 +39,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Runs all statements of a text. Throws UsageError for what is no query, "query:OFFSET: ..." in
-  /// the text, and whatever the rows throw.
+  /// Runs all statements of a text. Throws UsageError for anything that is not a query,
+  /// "query:OFFSET: ..." in the text, and whatever the rows throw.
   void run(const std::string& text, ResultSink& sink);
   /// The text ends with a whole statement.
   static bool is_complete(const std::string& text);

@@ -1,7 +1,7 @@
 #pragma once
-// The numbers by which SQLite knows rows (rowid). Where it reads a table more than once, for the
-// two sides of an OR or for what a RIGHT JOIN leaves over, it recognises rows that it has had by
-// them.
+// The numbers by which SQLite knows rows (rowid). If SQLite reads a table more than once, for the
+// two sides of an OR or for the rows that a RIGHT JOIN leaves over, it recognises by these numbers
+// the rows that it has already seen.
 
 #include <cstddef>
 #include <cstdint>

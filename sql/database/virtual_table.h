@@ -1,5 +1,5 @@
 #pragma once
-// A table of ours as a virtual table of SQLite (https://www.sqlite.org/vtab.html).
+// One of citcat's tables as a virtual table of SQLite (https://www.sqlite.org/vtab.html).
 
 #include <sqlite3.h>
 

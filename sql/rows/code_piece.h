@@ -28,7 +28,7 @@ class CodePiece {
   bool repeats() const { return block_->front().info.is_repeated(); }
   const CodeText& text(std::uint32_t instruction) const;
 
-  /// What else is kept with it by whoever follows calls.
+  /// What the follower of calls keeps with it.
   void* follower = nullptr;
   /// How often it ran in each context, if executions are counted by context.
   std::vector<std::uint64_t> executions;

@@ -1,6 +1,6 @@
 #pragma once
 // Counts in place of rows: how often each piece of code ran, and how many accesses there were of
-// each size and kind. For queries that only count, which need no row of each instruction.
+// each size and kind. For queries that only count, which need no row for each instruction.
 
 #include <cstdint>
 #include <deque>
@@ -82,7 +82,7 @@ class CountCollector final : public tools::Tool {
   std::uint32_t level_ = 0;
   ContextNumber context_ = 0;
   bool is_wanted_ = true;
-  CodePiece* repeats_ = nullptr;  ///< the REP that was told last
+  CodePiece* repeats_ = nullptr;  ///< the REP that was reported last
   std::uint64_t repeats_at_ = 0;
   ContextNumber repeats_in_ = 0;
   std::vector<std::uint64_t> by_context_;

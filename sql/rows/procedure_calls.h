@@ -46,10 +46,10 @@ class ProcedureCalls final : private tools::CallFollowerListener {
   std::uint64_t at_ = 0;
   ContextNumber context_ = 0;
   bool is_told_first_ = false;  ///< called() was, and entered() is going to be
-  bool is_no_call_ = false;     ///< what entered() is going to be told is none
+  bool is_no_call_ = false;     ///< what entered() is going to receive is not a call
   static constexpr std::size_t kNone = ~std::size_t{0};
   bool jumps_ = false;           ///< the procedure that is left next did not return, but jumped
-  std::size_t entered_ = kNone;  ///< row of which called() is going to tell whether it is a call
+  std::size_t entered_ = kNone;  ///< row for which called() is going to say whether it is a call
   std::uint32_t caller_ = 0;
 };
 

@@ -72,7 +72,7 @@ class RowCollector final : public tools::Tool {
   ContextNumber context_ = 0;
   bool is_wanted_ = true;                            ///< the filter leaves the context
   std::uint32_t interrupts_ = 0;                     ///< from outside, that are open
-  Position behind_;                                  ///< what was told last
+  Position behind_;                                  ///< what was reported last
   std::map<std::uint64_t, std::size_t> open_calls_;  ///< rows of system calls, by their numbers
   std::map<std::pair<AddressSpaceId, const std::string*>, std::size_t> process_rows_;
   std::optional<std::size_t> running_;       ///< row of the process that ran last

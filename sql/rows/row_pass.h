@@ -46,7 +46,7 @@ class RowPass {
 
   RunRows rows;
   std::uint64_t from = 0, to = 0;  ///< what it is of
-  bool ended = false;              ///< nothing follows what it was told
+  bool ended = false;              ///< nothing follows what it received
 
  private:
   Observer* tell(std::unique_ptr<tools::Tool> tool, std::uint64_t begin, std::uint64_t end);

@@ -1,6 +1,6 @@
 #pragma once
-// Where the rows of a recording come from: a replay that goes on a stretch at a time for what comes
-// with every instruction, one replay of it all for what is rare, and one that only counts.
+// Where the rows of a recording come from: a replay in stretches for rows that every instruction
+// has, one replay of the whole run for rare rows, and one that only counts.
 
 #include <cstdint>
 #include <deque>

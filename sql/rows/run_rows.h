@@ -1,6 +1,6 @@
 #pragma once
 // Rows that a replay gives, in the form in which they are collected: what comes in great numbers is
-// kept as runs of code and of accesses, and becomes rows when somebody reads it.
+// kept as runs of code and of accesses, and becomes rows when it is read.
 
 #include <cstdint>
 #include <string>
@@ -74,7 +74,7 @@ struct EventRow {
   bool has_vector() const { return kind <= Kind::nmi; }
 };
 
-/// A change of level or of page tables that is no delivery, a flush of the caches, or a dropped
+/// A change of level or of page tables other than a delivery, a flush of the caches, or a dropped
 /// translation.
 struct SystemRow {
   Position at;

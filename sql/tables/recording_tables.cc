@@ -1,4 +1,4 @@
-// Tables of what the recording holds itself: bus, symbols. No replay is needed for them.
+// Tables of what the recording itself holds: bus, symbols. No replay is needed for them.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where branches went: a branch at the end of a block is settled by what runs next.
+// Where branches went: what runs next decides a branch at the end of a block.
 
 #include <cstdint>
 #include <optional>
@@ -53,7 +53,7 @@ class BranchFollower {
       branch_.target = execution.address(execution.block().count() - 1);
     }
   }
-  /// What comes next is not what ran next: the branch that was told last is not seen.
+  /// What comes next is not what ran next: the end of the last branch is not seen.
   void gap() { pending_ = false; }
   /// A handler comes next. `unseen(const FollowedBranch&)` is called with the branch before it, if
   /// there was one.
@@ -62,9 +62,9 @@ class BranchFollower {
     if (!first_) delivered_first_ = true;
     if (std::exchange(pending_, false)) unseen(branch_);
   }
-  /// The branch that was told last, where nothing has followed it.
+  /// The last reported branch, if nothing has followed it.
   const FollowedBranch* pending() const { return pending_ ? &branch_ : nullptr; }
-  /// `later` was told what comes next.
+  /// `later` saw the next part of the run.
   template <class F, class G>
   void follow(const BranchFollower& later, F&& settle, G&& unseen) {
     if (later.delivered_first_) {

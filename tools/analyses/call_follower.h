@@ -1,6 +1,6 @@
 #pragma once
-// Follows calls and returns from what a tool is told: which procedure runs, who called it, how many
-// instructions each call took.
+// Follows calls and returns from what a tool receives: which procedure runs, who called it, how
+// many instructions each call took.
 
 #include <cstdint>
 #include <deque>
@@ -24,11 +24,11 @@ class CallFollowerListener : public CallListener {
   /// The procedure goes on as another one without a name: it jumped there, which is no call.
   virtual void went_on(ProcedureNumber /*procedure*/) {}
   virtual void executed(ProcedureNumber procedure, std::uint64_t instructions) = 0;
-  /// The same of the procedure that executed last, and nothing else was told since.
+  /// The same for the procedure that executed last, and nothing else was reported since.
   virtual void executed_further(ProcedureNumber procedure, std::uint64_t instructions) {
     executed(procedure, instructions);
   }
-  /// The last instruction that was executed did not complete: it is going to be begun anew.
+  /// The last instruction that was executed did not complete: it is going to be begun again.
   virtual void taken_back(ProcedureNumber procedure) = 0;
 };
 
@@ -43,9 +43,9 @@ class CallFollower {
   void* code(const StaticBlock& block);
   void run(void* mine, const Execution& execution, const Context& context);
   void event(const MachineEvent& event, const Context& context);
-  /// The run is within a REP that was told, and does not complete it.
+  /// The run is within a REP that was reported, and does not complete it.
   void unfinished(Position at);
-  /// What is told is followed, but for no instructions.
+  /// What is reported is followed, but no instructions are counted.
   void set_warming(bool warming) { warming_ = warming; }
   /// What comes next is not what ran next.
   void gap();
@@ -126,12 +126,12 @@ class CallFollower {
   AddressSpaceId slot_space_ = 0;
   ProcedureNumber caller_ = ProcedureTable::kUnknown;
   ProcedureNumber running_ = ProcedureTable::kUnknown;
-  bool stays_ = false;  ///< since executed() was told nothing happened that opens or ends calls
+  bool stays_ = false;  ///< since executed() nothing happened that opens or ends calls
   ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
   bool warming_ = false;
   bool lost_ = false;  ///< calls that are open may not be known, nor whether those known still are
   bool enters_ = false;  ///< a software interrupt was delivered: its instruction is told after that
-  std::uint64_t last_instruction_ = 0;  ///< position of what was told last
+  std::uint64_t last_instruction_ = 0;  ///< position of what was reported last
 };
 
 }  // namespace citcat::tools

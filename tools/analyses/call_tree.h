@@ -1,5 +1,5 @@
 #pragma once
-// Which procedure ran within which: call paths, as a tree, with what each executed
+// Which procedure ran within which: call paths as a tree, with the instructions that each executed
 // (docs/tools/tree.md).
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// CodeLines of what tools are told.
+// The CodeLines of a block that tools receive.
 
 #include <cstdint>
 

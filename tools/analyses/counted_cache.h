@@ -1,5 +1,5 @@
 #pragma once
-// A cache of which the lines are counted that it moves.
+// A cache that counts the lines that it fills and writes back.
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// footprint: how much memory the run touches, byte by byte: code, what was read, what was written.
+// footprint: how much memory the run touches, byte by byte: code, bytes read, bytes written.
 // Formula and facts: docs/tools/footprint.md.
 
 #include <array>

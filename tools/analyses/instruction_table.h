@@ -1,6 +1,6 @@
 #pragma once
-// Something counted for each static instruction: one that lies at a linear address with these
-// bytes. A program that changes its code has several instructions at one address.
+// Counts something for each static instruction, that is, each linear address and its bytes. A
+// program that changes its code has several instructions at one address.
 
 #include <array>
 #include <compare>
@@ -27,7 +27,7 @@ struct InstructionKey {
   }
   static InstructionKey of(const StaticInstruction& instruction);
   void save(ByteWriter& out) const;
-  /// Throws FormatError where it is none.
+  /// Throws FormatError if it is not one.
   static InstructionKey load(ByteReader& in);
   /// Hexadecimal, without blanks.
   std::string bytes_text() const;

@@ -1,6 +1,6 @@
 #pragma once
-// A set-associative table with true LRU, which may be a part's: then it does not know what it holds
-// at the beginning, and finds out what it can.
+// A set-associative table with true LRU. For a later part of a run it does not know its contents at
+// the beginning, and finds out what it can.
 
 #include <algorithm>
 #include <cstddef>
@@ -43,8 +43,8 @@ class LruTable {
     for (std::vector<std::uint64_t>& tags : sets_) tags.clear();
     std::fill(known_.begin(), known_.end(), std::uint8_t{1});
   }
-  /// `later` was told what comes next. `settle(kind, hit)` for each of its accesses of which that
-  /// was not known.
+  /// `later` saw the next part of the run. `settle(kind, hit)` for each of its accesses of which
+  /// that was not known.
   template <class F>
   void follow(const LruTable& later, F&& settle) {
     for (const Unsettled& u : later.unsettled_) {

@@ -1,4 +1,4 @@
-// null: asks for what other tools ask for, and does nothing with it: the cost of the host.
+// null: receives what other tools receive, and does nothing with it: measures the cost of the host.
 
 #include "tools/host/tool.h"
 

@@ -1,4 +1,4 @@
-// operands: how instructions name what they work on: addressing modes, registers, displacements,
+// operands: how instructions name their operands: addressing modes, registers, displacements,
 // immediates, sizes. Formula and facts: docs/tools/operands.md.
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// power: how many lines of address and data change: the switching activity that a bus would have
+// power: how many address and data lines change: the switching activity that a bus would have
 // without caches. Formula and facts: docs/tools/power.md.
 
 #include <bit>

@@ -51,7 +51,7 @@ class PredictorTable {
   }
   /// Predicted right by that counter, of a table that knows its states.
   std::uint64_t correct(std::size_t counter) const { return correct_[counter]; }
-  /// `later`, of the same size and not known, was told what comes next.
+  /// `later`, of the same size and with an unknown beginning, saw the next part of the run.
   void follow(const PredictorTable& later);
   void save(ByteWriter& out) const;
   /// Throws FormatError for what save() never writes.

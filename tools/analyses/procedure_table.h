@@ -1,5 +1,5 @@
 #pragma once
-// Procedures by number, as tools that follow calls know them.
+// Procedures by number, for tools that follow calls.
 
 #include <cstdint>
 #include <map>

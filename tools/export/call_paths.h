@@ -1,6 +1,6 @@
 #pragma once
-// Who called whom, as exporters of profiles write it: processes and the system outermost,
-// deliveries between what they interrupted and their handlers.
+// Who called whom, in the form that exporters of profiles write: processes and the system
+// outermost, deliveries between the interrupted code and their handlers.
 
 #include <cstdint>
 #include <string>

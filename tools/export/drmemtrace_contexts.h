@@ -1,6 +1,6 @@
 #pragma once
-// What interrupts the code of one file of drmemtrace, as the markers that DynamoRIO's rules ask
-// for: an event says where the code was interrupted, and where it returned, the code goes on there.
+// Interruptions of the code in one drmemtrace file, as the markers that DynamoRIO's rules require:
+// an event says where the code was interrupted, and after the return the code goes on there.
 
 #include <cstdint>
 #include <vector>

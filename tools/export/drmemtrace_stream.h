@@ -15,7 +15,7 @@
 
 namespace citcat::tools {
 
-/// What was encoded last at each address, by the number of that.
+/// The number of the encoding that was written last for each address.
 class EncodedCode {
  public:
   const StaticInstruction*& at(std::uint32_t place) {

@@ -13,9 +13,9 @@
 
 namespace citcat::tools {
 
-/// The file that an exporter writes. It is made with the first byte, so that tools that receive
-/// nothing make none; unfinished it stays as `NAME.partial`, as every trace does, with all that was
-/// written.
+/// The file that an exporter writes. It is created with the first byte, so that tools that receive
+/// nothing create none; an unfinished file stays as `NAME.partial`, as every trace does, with
+/// everything that was written.
 class ExportFile {
  public:
   ~ExportFile();

@@ -1,6 +1,6 @@
 #pragma once
-// Formats of others that a run is written in. Each is a tool whose result is a file: one source
-// file, one row, one page in docs/export/. Code that writes a run knows them only by this table.
+// Formats of other programs in which a run can be written. Each is a tool whose result is a file:
+// one source file, one row, one page in docs/export/. Code that writes a run uses this table.
 
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ void join_drmemtrace(const std::vector<std::string>& parts, const std::string& p
 
 /// In the order of docs/export/README.md.
 const std::vector<ExporterRow>& exporter_list();
-/// Null where there is none of that name.
+/// Null if there is no format of that name.
 const ExporterRow* find_exporter(const std::string& name);
 /// The tool of that format.
 const ToolRow* find_exporter_tool(const std::string& name);

@@ -1,5 +1,5 @@
-// folded: stacks as flamegraph.pl and its kin read them, a line a path. Format and source:
-// docs/export/folded.md.
+// folded: stacks as flamegraph.pl and similar programs read them, one line per path. Format and
+// source: docs/export/folded.md.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// kt: the trace of what a scope or windows leave of the run. A trace of all of it is written by the
-// replay itself, which is faster. Format: docs/formats/kt.md.
+// kt: the trace of the part of the run that a scope or windows select. The replay itself writes a
+// trace of the whole run, which is faster. Format: docs/formats/kt.md.
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
-// What a StepTool is told of a part of a run, kept for the process that puts the parts together. It
-// is made and read by processes of one program, forked from each other: code is kept as it lies in
-// memory.
+// What a StepTool received from a part of a run, kept for the process that puts the parts together.
+// It is written and read by processes that were forked from one program, so code is stored as it
+// lies in memory.
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
-// A tool that receives the run instruction by instruction, each with what it accessed and with
-// where the run goes on, which is known when the next one is.
+// A tool that receives the run instruction by instruction, each with its accesses and the place
+// where the run goes on, which is known when the next instruction arrives.
 
 #include <cstdint>
 #include <deque>
@@ -81,17 +81,17 @@ class StepTool : public Tool, private StepLogListener {
   std::deque<std::vector<StepCode>> code_;  ///< that was shown, block by block
   std::uint32_t numbers_ = 0;               ///< of instructions that have a number
   std::vector<ToldEvent> events_;           ///< after the pending one
-  std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt, and told before
+  std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt; reported before
   StepTotals totals_;
   bool isolated_ = false;  ///< page tables are; parts of a run learn that late
   bool ended_ = false;
 
   // For a part of the run.
-  std::unique_ptr<StepLog> log_;  ///< where what is told is kept
+  std::unique_ptr<StepLog> log_;  ///< where the reported steps are kept
   bool writes_ = false;           ///< steps are written, to be kept as text
   LinearAddr first_;              ///< of the text
   std::uint64_t first_instruction_ = 0;
-  std::vector<std::unique_ptr<StepLog>> read_;  ///< they have the code of what was told
+  std::vector<std::unique_ptr<StepLog>> read_;  ///< they have the code of what was reported
 };
 
 }  // namespace citcat::tools

@@ -1,6 +1,6 @@
 #pragma once
-// The run as most formats of others want it, instruction by instruction, and what is known of each
-// when it is told.
+// The run as most other formats need it, instruction by instruction, with what is known about each
+// when it is reported.
 
 #include <cstdint>
 #include <span>
@@ -61,7 +61,7 @@ struct Step : ToldStep {
   /// With it an instruction has completed. Not so of iterations but the last, nor of a REP that an
   /// interrupt was taken in: it is begun anew.
   bool completes = true;
-  bool is_last = false;  ///< nothing is told after it, and `next` is not known
+  bool is_last = false;  ///< nothing is reported after it, and `next` is not known
 };
 
 /// An event where the steps around it are known.
@@ -90,7 +90,7 @@ struct StepTotals {
 
   void add(const Step& step);
   void add(const StepTotals& more);
-  /// `accesses`: they were told.
+  /// `accesses`: they were reported.
   void report(Report& out, bool accesses) const;
 };
 

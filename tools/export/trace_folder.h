@@ -8,8 +8,8 @@
 
 namespace citcat::tools {
 
-/// A folder with files that are written side by side, any number of them: none is held open. It has
-/// its name when finish() returns; unfinished it stays as `NAME.partial`.
+/// A folder with files that are written side by side, any number of them, because none is held
+/// open. The folder has its name when finish() returns; an unfinished one stays as `NAME.partial`.
 class TraceFolder {
  public:
   /// `inner`: the folder within it that has the files. Throws IoError where something has the name,

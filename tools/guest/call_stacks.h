@@ -2,19 +2,19 @@
 // Which procedures have been called and have not returned, on every stack of the machine at once.
 //
 // A call is known by the place of its return address, its *slot*. A return from a slot ends that
-// call and all that were made above it, whatever became of those: longjmp() and exceptions work in
-// this way. A switch of tasks shows in a return from the slot of another stack, which goes on then,
-// or, of a task that is new, in one from a region that has no slots. A delivery begins a stack of
-// its own above what it interrupts, and its IRET ends it. Handlers of signals lie above what they
-// interrupt, at lower addresses, and go as they came.
+// call and all calls made above it, however those ended: longjmp() and exceptions work in this way.
+// A return from a slot of another stack shows a switch of tasks, and that stack goes on; a return
+// from a region without slots shows a switch to a new task. A delivery begins a stack of its own
+// above the code that it interrupts, and its IRET ends it. Handlers of signals lie above the code
+// that they interrupt, at lower addresses, and return like any call.
 //
 // The kernel's stacks lie one after the other, each in a region of its own: eight kilobytes for
-// Linux on i386, sixteen on amd64. A call whose slot lies in another region than the last one's
-// goes on there, as handlers do on the stack for interrupts.
+// Linux on i386, sixteen on amd64. If the slot of a call lies in another region than the last one,
+// the call goes on there, as handlers do on the stack for interrupts.
 //
-// Instructions are counted by threads: those of a call are what its thread executed up to its
-// return, the kernel's on its behalf included (faults and system calls), interrupts and other
-// threads not.
+// Instructions are counted by thread: a call has those that its thread executed up to the return,
+// including the kernel's work for it (faults and system calls), but not interrupts and other
+// threads.
 
 #include <cstdint>
 #include <map>

@@ -5,7 +5,7 @@
 
 namespace citcat::tools {
 
-/// Passes to the follower what a tool receives.
+/// Passes the events that a tool receives to the follower.
 inline void follow(SystemCallFollower& follower, const MachineEvent& event) {
   switch (event.kind) {
     case MachineEvent::Kind::delivered:

@@ -19,7 +19,7 @@ class GuestNames final : public NameSource, public SystemCallListener {
  public:
   /// `symbols` must outlive the object.
   explicit GuestNames(const Symbols& symbols);
-  /// A run is going to be told from its beginning.
+  /// A run is going to be reported from its beginning.
   void restart();
 
   void event(const MachineEvent& event, const Context& context) override;

@@ -10,10 +10,10 @@
 
 namespace citcat::tools {
 
-/// What processes are called: by the file of the program that execve() began in them ("sh" of
-/// "/bin/sh"), which a child has from its parent until it executes another, or by what they called
-/// themselves last (prctl(2), PR_SET_NAME). It is notified of system calls
-/// (system_call_follower.h); a process that began its program before that has no name.
+/// The names of processes: the file name of the program that execve() began in them ("sh" of
+/// "/bin/sh"), which a child inherits from its parent until it executes another, or the name that
+/// they gave themselves last (prctl(2), PR_SET_NAME). It is notified of system calls
+/// (system_call_follower.h); a process that began its program before the recording has no name.
 ///
 /// A process is an address space, identified by CR3. Kernel threads run in the address space of the
 /// process before them, and so have its name.

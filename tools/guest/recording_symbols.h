@@ -8,8 +8,8 @@
 
 namespace citcat::tools {
 
-/// The names that a command knows: of the files given to it with --symbols
-/// (events/names/symbol_file.h), and after them those that the recording keeps.
+/// The names that a command knows: those in the files given with --symbols
+/// (events/names/symbol_file.h), and then those that the recording keeps.
 Symbols known_symbols(const RecordingFile& file, const std::vector<std::string>& files);
 
 }  // namespace citcat::tools

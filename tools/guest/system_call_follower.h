@@ -1,15 +1,15 @@
 #pragma once
-// Follows the system calls of programs under Linux on i386, from a replay's events alone: nothing
-// in the machine was asked or changed.
+// Follows the system calls of programs under Linux on i386, from a replay's events alone, without
+// any change to the machine.
 //
 // A call begins where a program at level 3 executes INT 80h or SYSENTER. It ends where the
 // processor comes back to level 3 in the same address space with the same stack pointer, after the
-// call. What lies between - other processes, interrupts, faults, handlers of signals - does not
-// matter. Three ends are different: the child of a fork begins in an address space of its own,
-// after the same call, with 0 in EAX; a program that execve() began starts with zeros in all
-// general registers but ESP (Linux, arch/x86/include/asm/elf.h, ELF_PLAT_INIT), and with the names
-// it was called by on its stack (AT_EXECFN of getauxval(3)); and a signal may have the call made
-// anew, by going back to it. Sources: Linux, arch/x86/entry/entry_32.S and
+// call. What happens in between - other processes, interrupts, faults, handlers of signals - does
+// not matter. Three kinds of ends are different: the child of a fork begins in an address space of
+// its own, after the same call, with 0 in EAX; a program that execve() began starts with zeros in
+// all general registers but ESP (Linux, arch/x86/include/asm/elf.h, ELF_PLAT_INIT), and with the
+// path that it was called by on its stack (AT_EXECFN of getauxval(3)); and after a signal the call
+// may be made again, by going back to it. Sources: Linux, arch/x86/entry/entry_32.S and
 // entry/vdso/vdso32/system_call.S.
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class SystemCallFollower {
   /// Must outlive the follower.
   explicit SystemCallFollower(SystemCallListener& listener) : listener_(listener) {}
 
-  /// Whose events are going to be told; outlives them.
+  /// The guest whose events are going to be reported; outlives them.
   void watch(const Guest& guest) { guest_ = &guest; }
   /// The guest is before the delivery.
   void delivered(const DeliveredEvent& event, Position now);
@@ -74,7 +74,7 @@ class SystemCallFollower {
     Place place;  ///< with the EIP after INT 80h or SYSCALL; of SYSENTER itself where `fast`
     bool fast = false;
   };
-  /// A call that makes a process, of which the child has not run yet.
+  /// A call that makes a process whose child has not run yet.
   struct Fork {
     Place place;
     bool fast = false;

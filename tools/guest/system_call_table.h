@@ -5,7 +5,7 @@
 
 namespace citcat::tools {
 
-/// Whose numbers a call has.
+/// The interface whose numbers a call has.
 enum class SystemCallInterface : std::uint8_t {
   i386,   ///< INT 80h and SYSENTER
   amd64,  ///< SYSCALL in 64-bit mode

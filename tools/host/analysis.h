@@ -1,6 +1,6 @@
 #pragma once
-// The tools of a run with what they have found, split into groups where that was asked for: what is
-// saved of a part of a run, put together, and reported.
+// The tools of a run with their results, split into groups if requested. The results of parts of a
+// run are saved, put together and reported here.
 
 #include <cstdint>
 #include <map>
@@ -51,7 +51,7 @@ class Analysis {
   /// Names of tools that need the whole run in one go.
   std::vector<std::string> serial_tools() const;
 
-  /// Made where there is none yet. Valid as long as the analysis.
+  /// Made if there is none yet. Valid as long as the analysis.
   Group& group(const std::vector<std::string>& labels);
 
   /// Whether the tool, by its number in groups, has a model to be warmed up; see
@@ -63,13 +63,13 @@ class Analysis {
   /// All, by Group::number.
   std::vector<Group*> groups();
 
-  /// The code that its tools are told of, which lives as long as they do.
+  /// The code that its tools have seen, which lives as long as they do.
   CodeLibrary& code() { return code_; }
 
-  /// `later` was told what comes next.
+  /// `later` saw the next part of the run.
   void follow(Analysis&& later);
   void save(ByteWriter& out) const;
-  /// Into one that has been told nothing. Throws FormatError for what save() never writes.
+  /// Into one that has seen nothing. Throws FormatError for what save() never writes.
   void load(ByteReader& in);
 
   /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".

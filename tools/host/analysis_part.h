@@ -35,7 +35,7 @@ struct AnalysisPart {
 /// Whether a file begins as such a share does. Throws IoError.
 bool is_analysis_part(const std::string& path);
 void write_analysis_part(const std::string& path, const AnalysisPart& part);
-/// Throws FormatError for what is none, or damaged.
+/// Throws FormatError if it is not a share, or damaged.
 AnalysisPart read_analysis_part(const std::string& path);
 AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std::string& name);
 

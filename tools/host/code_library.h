@@ -1,5 +1,5 @@
 #pragma once
-// All code that a run has shown, each piece once, with what the tools keep of it.
+// All code that a run has shown, each piece once, with what the tools keep for it.
 
 #include <cstdint>
 #include <deque>
@@ -13,12 +13,12 @@ namespace citcat::tools {
 
 /// What the tools of one group (`--by`) keep with a piece of code.
 struct ToolCode {
-  /// A tool that is told of executions, and what it keeps.
+  /// A tool that receives executions, and what it keeps.
   struct Call {
     Tool* tool = nullptr;
     void* mine = nullptr;
   };
-  std::vector<Call> calls;        ///< where all are told
+  std::vector<Call> calls;        ///< if all receive them
   std::vector<void*> mine;        ///< of each tool: Tool::code()
   std::uint64_t executions = 0;   ///< not handed to counted() yet; of a REP: begun
   std::uint64_t further = 0;      ///< iterations of a REP
@@ -29,7 +29,7 @@ struct KnownCode {
   explicit KnownCode(StaticBlock b) : block(std::move(b)) {}
 
   StaticBlock block;
-  ToolCode* told = nullptr;  ///< of the group that was told last
+  ToolCode* told = nullptr;  ///< of the group that received the last execution
   std::size_t told_group = 0;
   std::vector<std::unique_ptr<ToolCode>> groups;  ///< null where the group has not run it
   std::uint64_t static_terms = 0;                 ///< of the scope: those that hold for all of it
@@ -39,12 +39,12 @@ struct KnownCode {
   bool repeats() const { return block.front().info.is_repeated(); }
 };
 
-/// One execution of a block of the machine, of which `code` is the code.
+/// One execution of a block of the machine; `code` is its code.
 inline Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first) {
   return {code.block, first, block.addresses(), block.references()};
 }
 
-/// What it hands out stays valid as long as it lives: code that is made anew at the same place is
+/// The pieces stay valid as long as the library lives: code that is made again at the same place is
 /// the same piece.
 class CodeLibrary {
  public:

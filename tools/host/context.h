@@ -1,5 +1,5 @@
 #pragma once
-// Where in the life of the machine something happens: which process, at which level, within which
+// The state of the machine in which something happens: which process, at which level, within which
 // interrupts.
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class Context {
     std::shared_ptr<Open> outer;        ///< open when it was delivered; may be null
   };
 
-  /// The machine at the moment that is told of: after the instruction or block, or at the event.
+  /// The machine at the reported moment: after the instruction or block, or at the event.
   const Machine& machine() const { return *machine_; }
   /// CR3, which stands for the process; of isolated tables that of the kernel's.
   AddressSpaceId address_space() const { return address_space_; }
@@ -60,8 +60,8 @@ class Context {
   static AddressSpaceId without_user_tables(AddressSpaceId cr3) { return cr3 & ~kUserTables; }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
-  /// The same for what happens within an instruction that is not told yet, and may be the first one
-  /// at its level.
+  /// The same for what happens within an instruction that is not reported yet, and may be the first
+  /// one at its level.
   std::uint32_t level_within() const { return level_ == kUnknownLevel ? machine_level() : level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
   const Open* open() const { return open_.get(); }
@@ -80,12 +80,12 @@ class Context {
   static constexpr std::uint8_t kSystemCallVector = 0x80;
 
   // For the host.
-  /// Where the machine is going to be when something is told first, it need not be yet.
+  /// The machine need not yet be where it will be at the first report.
   void watch(const Machine& machine) { machine_ = &machine; }
   /// refresh() was called.
   bool begun() const { return begun_; }
-  /// What is going to be told ran at the level at which the machine is. True where that is another
-  /// one than before.
+  /// What is reported next ran at the current level of the machine. True where that is another one
+  /// than before.
   bool refresh() {
     const std::uint32_t level = machine_level();
     if (level == level_) [[likely]]
@@ -100,16 +100,16 @@ class Context {
   void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
   void fast_returned();       ///< SYSEXIT, SYSRET
   void returned();            ///< IRET, RSM
-  /// An instruction that may have changed the level is told, perhaps where the level is not known:
-  /// first of all, or first in a handler. `level` is that at which it began.
+  /// An instruction that may have changed the level is reported, perhaps while the level is not
+  /// known: as the first of all, or the first in a handler. `level` is that at which it began.
   bool settle_before_change(std::uint32_t level) {
     if (level_ != kUnknownLevel) return false;
     settle(level);
     return true;
   }
-  /// The level may be another one after what was told just now.
+  /// The level may be another one after what was just reported.
   void level_changes() { level_ = kUnknownLevel; }
-  /// Before the last delivery; INT n is told after it. Swaps the two.
+  /// Before the last delivery; INT n is reported after it. Swaps the two.
   void swap_with_interrupted() {
     std::swap(level_, interrupted_level_);
     std::swap(open_, interrupted_open_);
@@ -129,7 +129,7 @@ class Context {
   bool isolates(AddressSpaceId cr3) const;
 
   const Machine* machine_ = nullptr;
-  bool returning_ = false;  ///< an IRET or RSM was told last
+  bool returning_ = false;  ///< the last report was an IRET or RSM
   AddressSpaceId address_space_ = 0;
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;

@@ -1,5 +1,5 @@
 #pragma once
-// The names of things in a run. The host asks for them; a source that knows better overrides them.
+// The names of things in a run. The host asks here; a source that knows more overrides it.
 
 #include <cstdint>
 #include <optional>

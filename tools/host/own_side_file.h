@@ -1,5 +1,5 @@
 #pragma once
-// Files that go beside an output under names that nobody has given.
+// Files that citcat puts beside an output under names of its own choice.
 
 #include <filesystem>
 #include <string>

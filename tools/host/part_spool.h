@@ -1,6 +1,6 @@
 #pragma once
-// What the tools of a part of a run leave for those who put the parts together, where it is too
-// much for memory.
+// What the tools of a part of a run keep for the process that joins the parts, if it is too much
+// for memory.
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// Accesses that were reported and of which no instruction is known yet that made them.
+// Accesses that were reported before the instruction that made them is known.
 
 #include <cstdint>
 #include <span>
@@ -30,7 +30,7 @@ class PendingAccesses {
   /// Where the second part of the instruction's bytes lies, if it was reported; else 0.
   PhysAddr rest_of_code() const;
   void clear() { items_.clear(); }
-  /// The instruction is going to complete, and is told with its own bytes.
+  /// The instruction is going to complete, and is reported with its own bytes.
   void forget_code() {
     std::erase_if(items_, [](const OtherAccess& a) { return a.code; });
   }

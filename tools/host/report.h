@@ -1,6 +1,6 @@
 #pragma once
-// The results of a tool: values and tables with units, in an order. Renderers decide how they look
-// (report_text.h).
+// The results of a tool: values and tables with units, in a fixed order. Renderers decide how they
+// look (report_text.h).
 
 #include <cstdint>
 #include <list>

@@ -1,12 +1,12 @@
 #pragma once
-// --where: which instructions and events the tools are told of. An expression of terms with & | !
-// and brackets:
+// --where: which instructions and events the tools receive. An expression of terms with & | ! and
+// brackets:
 //
 //   process=NAME   processor=N   level=N   interrupt   interrupt=VECTOR   syscall   syscall=N
 //   code=PLACE     data=FIRST-LAST
 //
-// interrupt: within one from outside, NMI or SMI. syscall: within one, by INT 80h or SYSENTER; its
-// number is what EAX held. code: where the instruction lies. data: it reads or writes there.
+// interrupt: within one from outside, NMI or SMI. syscall: within a call by INT 80h or SYSENTER;
+// its number is the value of EAX. code: where the instruction lies. data: where it reads or writes.
 
 #include <cstdint>
 #include <memory>

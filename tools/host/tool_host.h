@@ -24,7 +24,7 @@ namespace citcat::tools {
 /// The part of a run that the tools receive.
 struct HostOptions {
   std::uint64_t from = 0;                ///< first instruction
-  std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told
+  std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not reported
   const Scope* scope = nullptr;          ///< null: everything
   std::vector<Split> by;
   NameSource* names = nullptr;          ///< null: by address
@@ -36,17 +36,17 @@ struct HostOptions {
 
 struct CodeNote;
 
-/// Numbers of the tools that are told: what ran, events, accesses of no instruction.
+/// Numbers of the tools that receive what ran, events, and accesses of no instruction.
 struct Listening {
   std::vector<std::size_t> run, events, accesses;
 };
 
-/// What was told last of what ran.
+/// The last report of what ran.
 struct LastTold {
-  const Group* group = nullptr;  ///< whose tools were told; null: none were
-  ToolCode* repeat = nullptr;    ///< the REP that they were told last; null: others ran since
+  const Group* group = nullptr;  ///< whose tools received it; null: none did
+  ToolCode* repeat = nullptr;    ///< the REP that they received last; null: others ran since
 
-  /// Tools of that group are going to be told what runs, or none.
+  /// The tools of that group are going to receive what runs, or none.
   void turn_to(const Group* next, const Context& context) {
     if (group == next) return;
     repeat = nullptr;
@@ -58,8 +58,8 @@ struct LastTold {
 
 class ToolHost final : public Observer, private SystemCallWatcher {
  public:
-  /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
-  /// `options` points to.
+  /// Reports go to the tools of `analysis`, which must outlive the object, as must what `options`
+  /// points to.
   ToolHost(Analysis& analysis, const HostOptions& options);
   ~ToolHost() override;
 
@@ -100,14 +100,14 @@ class ToolHost final : public Observer, private SystemCallWatcher {
     if (now.instruction >= phase_end_ || now.instruction < phase_begin_) find_phase(now);
     return options_.samples != nullptr || phase_ != Phase::gap;
   }
-  /// What is told where windows are of instructions.
+  /// What is reported if windows consist of instructions.
   enum class Phase : std::uint8_t {
     window,   ///< everything
     warming,  ///< models follow it, and nothing counts
     gap,      ///< nothing
   };
   Phase phase_at(std::uint64_t instruction) const;
-  /// Between windows nothing is told that would claim what walks and deliveries access.
+  /// Between windows nothing is reported that would claim the accesses of walks and deliveries.
   bool is_unclaimed(Position now) const {
     return plan_ != nullptr && phase_at(now.instruction) == Phase::gap;
   }
@@ -160,27 +160,27 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   Analysis& analysis_;
   const HostOptions options_;
   const Wants wants_;
-  const WindowPlan* const plan_;  ///< windows or samples, of instructions; null: everything is told
+  const WindowPlan* const plan_;  ///< windows or samples, of instructions; null: report all
   bool passes_ = false;           ///< blocks that only need to be counted pass
-  Detail each_ = Detail::blocks;  ///< how it receives what is told by run()
+  Detail each_ = Detail::blocks;  ///< how it receives what run() reports
   bool trails_ = false;           ///< ran() has the last of what passed
   Context context_;
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
   LastTold told_;
-  Position now_;  ///< of the event that is told
+  Position now_;  ///< of the reported event
   std::map<std::uint64_t, Group*>
-      open_calls_;  ///< system calls whose beginning was told, and to whom
+      open_calls_;  ///< system calls whose beginning was reported, and to whom
   std::uint64_t context_terms_ = 0;
   Listening listening_, in_windows_;  ///< just now; within windows
-  std::vector<std::size_t> counted_;  ///< numbers of the tools that are told how often code ran
-  std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
+  std::vector<std::size_t> counted_;  ///< numbers of the tools that receive how often code ran
+  std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not reported yet
   std::optional<WindowCounter> counter_;    ///< of windows that events are counted for
   std::string process_;                     ///< what runs, where windows ask for it
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
-  std::vector<std::size_t> pass_;  ///< tools that need not be told of all ordinary code by run()
+  std::vector<std::size_t> pass_;  ///< tools that do not need run() for all ordinary code
   PendingAccesses pending_;
   std::vector<Reference> claimed_;
 };

@@ -1,5 +1,5 @@
-// How much of ordinary code the host has to be told: windows and samples of instructions, and code
-// that passes because it only needs to be counted.
+// How much of the ordinary code the host has to receive: windows and samples of instructions, and
+// code that passes because it only needs to be counted.
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where a tool whose result is a file puts it.
+// Where a tool whose result is a file writes that file.
 
 #include <string>
 

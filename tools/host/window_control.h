@@ -1,16 +1,16 @@
 #pragma once
-// --window control:PIPE: another process opens and closes windows while the run is told (calvin's
+// --window control:PIPE: another process opens and closes windows while the run goes on (calvin's
 // mode of shared memory). It writes lines:
 //
 //   open [N]     from instruction N on; without one, or where N is after, from where the run is
 //   close [N]    instruction N is not told any more
 //
-// A machine that asked for every block whether somebody has written would be slow, and where it
-// asked would depend on how the run is cut into blocks. So stretches of the run are decided one
-// after the other, each before it runs, with what has come by then. What was decided can be written
-// down, and is then a list of windows like any other, that repeats the run exactly.
+// A machine that checked the pipe at every block would be slow, and the places of the checks would
+// depend on how the run is cut into blocks. So stretches of the run are decided one after the
+// other, each before it runs, with the lines that have come by then. The decisions can be written
+// down as a list of windows like any other, which repeats the run exactly.
 //
-// A line that is neither is refused with a message, and has no effect.
+// Any other line is refused with a message, and has no effect.
 
 #include <cstdint>
 #include <deque>
@@ -32,14 +32,14 @@ class WindowControl {
   WindowControl(std::string pipe, std::string decisions)
       : pipe_(std::move(pipe)), decisions_(std::move(decisions)) {}
 
-  /// Who is told why a line was refused; nobody, unless this is called.
+  /// Sets the function that receives why a line was refused; without it, nothing is called.
   void on_refusal(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
-  /// Whether the instruction is told. The first time this waits until a line has come or nobody is
-  /// there any more who could write one; later it never waits. To be asked in the order of the run;
-  /// what was decided once stays so. Throws IoError.
+  /// Whether the instruction is reported. The first call waits until a line has come or no writer
+  /// is left; later calls never wait. Call it in the order of the run; a decision does not change.
+  /// Throws IoError.
   bool has(std::uint64_t instruction);
-  /// The first instruction from there on of which the answer is another, or is not decided yet.
+  /// The first instruction from there on with another answer, or one that is not decided yet.
   std::uint64_t next_edge(std::uint64_t instruction);
   /// The run has ended: the file gets its windows, as lines FROM-TO; FROM- where one is open.
   void finish();

@@ -1,6 +1,6 @@
 #pragma once
-// Events that open and close windows of a run: all of a kind, or those of a vector, a number, a
-// port, a procedure, a process, an address.
+// Events that open and close windows of a run: all of a kind, or those with a given vector, number,
+// port, procedure, process or address.
 
 #include <cstdint>
 #include <optional>
@@ -45,7 +45,7 @@ struct Happening {
 ///   procedure:NAME process:NAME write:FIRST[-LAST] port:N
 class WindowEvent {
  public:
-  /// Parses the next word as an event; where it is none, takes nothing and means instructions.
+  /// Parses the next word as an event; if it is not one, takes nothing and means instructions.
   /// Names must outlive it. Throws UsageError.
   static WindowEvent parse(WindowWords& words, const NameSource& names);
 

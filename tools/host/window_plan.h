@@ -1,5 +1,5 @@
 #pragma once
-// --window: the stretches of a run that the tools are told of.
+// --window: the stretches of a run that the tools see.
 //
 //   every N [EVENT] for M [EVENT]        stretches of M that begin at every N-th
 //   from EVENT [until EVENT] [for N [EVENT]]
@@ -37,7 +37,7 @@ class WindowPlan {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
   /// `end`: instructions of the run, for random stretches. `names` must outlive the plan. Throws
-  /// UsageError where it is none of these. A file: is to have been read (with_file()).
+  /// UsageError for anything else. A file: is to have been read (with_file()).
   static WindowPlan parse(const std::string& text, std::uint64_t end, const NameSource& names);
 
   /// --sample: the same of instructions alone, not decided from outside. Throws UsageError.
@@ -50,7 +50,7 @@ class WindowPlan {
 
   /// Another process decides, from the beginning of the run on.
   bool is_controlled() const { return control_ != nullptr; }
-  /// Who is told of lines of the other process that were refused.
+  /// Sets the function that receives lines of the other process that were refused.
   void on_refusal(std::function<void(const std::string&)> warn) const {
     if (control_) control_->on_refusal(std::move(warn));
   }
@@ -60,15 +60,15 @@ class WindowPlan {
   }
   /// Positions alone decide. Else the windows are opened and closed by a WindowCounter.
   bool by_position() const { return !counts_; }
-  /// By position: whether the instruction is told, ...
+  /// By position: whether the instruction is reported, ...
   bool has(std::uint64_t instruction) const;
   /// ... or is not, but is near enough before a window for models to follow it, ...
   bool warms(std::uint64_t instruction) const;
-  /// ... and the first one from there on of which one of these answers is another; kNone where
-  /// there is none.
+  /// ... and the first one from there on for which one of these answers differs; kNone if there is
+  /// none.
   std::uint64_t next_edge(std::uint64_t instruction) const;
 
-  /// By position: what of the instructions [from, to) is told.
+  /// By position: which part of the instructions [from, to) is reported.
   struct Share {
     std::uint64_t windows = 0, instructions = 0;
     std::uint64_t warming = 0;  ///< instructions that models follow besides

@@ -1,6 +1,6 @@
 #pragma once
 // Cuts a run of instructions into IDtrace's blocks. It need not receive everything that ran. The
-// run is cut where it continues elsewhere than after the last instruction. So a block in which an
+// run is cut where it does not continue after the last instruction. So a block in which an
 // interrupt was taken is whole if the handler is not reported, and becomes two blocks if another
 // program ran in between.
 
@@ -68,7 +68,7 @@ class IdtraceBlockBuilder {
   DecodedInstruction last_;
   LinearAddr next_;         ///< after the last instruction
   bool repeating_ = false;  ///< the last one is a REP that may go on
-  bool opened_ = false;     ///< the receiver has been told of the block
+  bool opened_ = false;     ///< the receiver knows of the block
 };
 
 }  // namespace citcat::tools

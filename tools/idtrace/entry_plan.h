@@ -1,6 +1,6 @@
 #pragma once
 // Which entries an instruction has in IDtrace's files, and which addresses of its KT record they
-// hold: one rule for who writes them and who reads them.
+// hold: one rule for the writer and the reader.
 
 #include <array>
 #include <cstdint>

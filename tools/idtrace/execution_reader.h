@@ -1,5 +1,5 @@
 #pragma once
-// An execution trace of IDtrace's as the instructions that it stands for: idt2kt.
+// Reads an IDtrace execution trace as the instructions that it stands for: idt2kt.
 
 #include <cstdint>
 #include <memory>

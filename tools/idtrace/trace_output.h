@@ -54,10 +54,10 @@ class IdtraceOutput final : private IdtraceBlockReceiver {
   /// For a part of the run: writes no files. Entries of blocks in the trace, if there is one, have
   /// the blocks' numbers.
   IdtraceOutput(std::unique_ptr<ByteSink> trace, const IdtraceOptions& options);
-  /// All that a part was told but for its trace, which the sink has. It was told whole blocks.
+  /// Everything that a part received except its trace, which the sink has: whole blocks.
   IdtracePart take_part();
-  /// As if what the part was told had been told here, between two blocks: first its blocks, then
-  /// its trace, piece by piece.
+  /// As if everything that the part received had come here, between two blocks: first its blocks,
+  /// then its trace, piece by piece.
   void add_blocks(const IdtracePart& part);
   void add_trace(std::vector<std::uint8_t> piece);
 

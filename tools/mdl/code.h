@@ -1,6 +1,6 @@
 #pragma once
-// Code of a metric, ready to run: variables are numbers, and every line ends, because there are no
-// loops.
+// Code of a metric, ready to run: variables are numbers, and all code terminates, because there are
+// no loops.
 
 #include <cstdint>
 #include <optional>

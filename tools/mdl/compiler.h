@@ -1,5 +1,5 @@
 #pragma once
-// From the text of a metric and its constraints to code at points.
+// Compiles the text of a metric and its constraints to code at points.
 
 #include <map>
 #include <optional>

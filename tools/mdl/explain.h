@@ -8,8 +8,8 @@
 
 namespace citcat::mdl {
 
-/// Where code of the metrics goes, and what it costs each time, known before the run: code has no
-/// loops. A step is an operation of the code, or a look at the counters of the constraints.
+/// Where the code of the metrics goes, and what it costs each time; code has no loops, so this is
+/// known before the run. A step is an operation, or a check of the constraints' counters.
 /// `symbols`: the procedures that are known beforehand. Throws UsageError as make_plan() does.
 void explain(const Library& library, const std::vector<MetricRequest>& requests,
              const Symbols& symbols, tools::Report& report);

@@ -1,12 +1,12 @@
 #pragma once
-// A focus: the part of the machine that a metric is asked for, as paths in the hierarchy of
+// A focus: the part of the machine that a metric is measured for, as paths in the hierarchy of
 // resources. "/Code/vmlinux/schedule,/Process/sh": all of them hold.
 //
 //   /Code/MODULE/PROCEDURE  /Process/NAME  /Level/N  /Interrupt/VECTOR  /Syscall/NAME
 //   /Port/NUMBER  /Data/FIRST-LAST  /Window/NUMBER  /Machine
 //
-// Names may have the wildcards of fnmatch(3); each resource that matches has a value of its own
-// then. Vectors and ports are hexadecimal, and so are addresses.
+// Names may have the wildcards of fnmatch(3); each resource that matches then has a value of its
+// own. Vectors and ports are hexadecimal, and so are addresses.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// The definitions that a run knows: those of its texts, and after them the program's own.
+// The definitions that a run knows: those in its texts, and then the program's own.
 
 #include <deque>
 #include <string>
@@ -17,9 +17,8 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  /// Throws TextError for what is no MDL, or means nothing: every
-  /// metric is checked, with all of its constraints. A definition takes the place of an earlier
-  /// one of its name.
+  /// Throws TextError for text that is not MDL, or has no meaning: every metric is checked, with
+  /// all of its constraints. A definition takes the place of an earlier one of its name.
   void add(std::string name, std::string text);
   void add_file(const std::string& path);
 

@@ -8,7 +8,7 @@
 
 namespace citcat::mdl {
 
-/// What is wrong with a text in MDL. what(): "NAME:LINE:COLUMN: expected EXPECTED, found FOUND".
+/// An error in a text in MDL. what(): "NAME:LINE:COLUMN: expected EXPECTED, found FOUND".
 class TextError : public FormatError {
  public:
   TextError(const std::string& name, Place at, const std::string& message, std::string excerpt)

@@ -1,6 +1,6 @@
 #pragma once
-// A metric at a focus, worked out: which code goes to which points. Nothing is multiplied out: the
-// code of the metric and that of each constraint are once, however they are combined.
+// The plan of a metric at a focus: which code goes to which points. The code of the metric and of
+// each constraint exists only once, however they are combined.
 
 #include <string>
 #include <utility>

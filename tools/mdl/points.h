@@ -1,6 +1,6 @@
 #pragma once
-// Where code of a metric can be put. Procedures have points as in the paper; whatever else happens
-// in a machine has points of its own, under variables that begin with a dollar sign.
+// Where code of a metric can be put. Procedures have points as in the paper; everything else that
+// happens in a machine has points of its own, under variables that begin with a dollar sign.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ enum class PointKind : std::uint8_t {
   procedure_return,  ///< it returned, or its call ended in another way
   procedure_call,    ///< it calls another one
   call_returned,     ///< what it called came back
-  run_begins,        ///< for each thread, where it is first told of
+  run_begins,        ///< for each thread, where it is first reported
   run_ends,          ///< for each thread
   block,             ///< first of all, and after each transfer of control and each delivery
   instruction,

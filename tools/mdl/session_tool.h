@@ -45,14 +45,14 @@ class SessionMetrics {
     MetricRequest request;
     std::uint64_t from = 0, to = ~std::uint64_t{0};
     std::unique_ptr<MdlRun> run;
-    std::set<std::uint64_t> open_calls;  ///< system calls whose beginning was told
+    std::set<std::uint64_t> open_calls;  ///< system calls whose beginning was reported
     bool counts() const { return to == ~std::uint64_t{0}; }
   };
   struct Piece {
     const tools::StaticBlock* block = nullptr;
     std::vector<std::pair<const Entry*, void*>> mine;  ///< of the entries that count
   };
-  /// An event at the place where the run stops, as it was told.
+  /// An event at the place where the run stops, as it was reported.
   struct Held {
     tools::MachineEvent event;
     std::optional<tools::SystemCall> call;  ///< of the event

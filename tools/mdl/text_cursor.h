@@ -1,6 +1,6 @@
 #pragma once
-// A place in a text in MDL that moves on over its words and signs. Blanks, line ends and comments,
-// which go from // to the end of the line, may be between any two of them.
+// A place in a text in MDL that advances over its words and symbols. Blanks, line ends and
+// comments, which go from // to the end of the line, may be between any two of them.
 //
 // Facts of the language: the paper (syntax.h), and the tokens of Paradyn's own scanner
 // (paradyn/src/met/metScanner.l in the history of Dyninst).

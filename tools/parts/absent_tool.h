@@ -1,5 +1,5 @@
 #pragma once
-// Tools of parts that a build leaves out (CITCAT_PARTS): to ask for one is refused by name.
+// Tools of parts that a build leaves out (CITCAT_PARTS): naming one is an error.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Stand-ins for tools of shared objects, which are the part "plugin".
+// Stand-ins for tools in shared objects, which are the part "plugin".
 
 #include "formats/io/error.h"
 #include "tools/parts/absent_tool.h"

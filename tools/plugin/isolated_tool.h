@@ -1,5 +1,5 @@
 #pragma once
-// `--isolate`: a tool of a shared object, in a process of its own.
+// `--isolate`: a tool in a shared object, in a process of its own.
 
 #include <chrono>
 #include <memory>

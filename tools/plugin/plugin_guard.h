@@ -1,6 +1,6 @@
 #pragma once
-// Between the host and a tool is a process that knows no tool: it begins the tool's process,
-// ends as that ended, and leaves nothing after that the tool began, wherever that hid.
+// Between the host and a tool is a guard process, which runs no tool: it starts the tool's process,
+// ends as that ended, and also ends every process that the tool started, wherever it hid.
 
 namespace citcat::tools {
 

@@ -1,5 +1,5 @@
 #pragma once
-// A tool of a plug-in at work, in whichever process it is.
+// A tool from a plug-in at work, in whichever process it runs.
 
 #include <cstdint>
 #include <memory>
@@ -16,8 +16,8 @@ namespace citcat::tools {
 
 /// What a tool receives when it is made.
 struct PluginSetup {
-  std::uint64_t from = 0;       ///< first instruction that is told
-  bool begins = true;           ///< nothing was told before
+  std::uint64_t from = 0;       ///< first instruction that it sees
+  bool begins = true;           ///< nothing was reported before
   std::uint64_t ram_bytes = 0;  ///< 0: not known
 };
 

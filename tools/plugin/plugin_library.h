@@ -1,5 +1,5 @@
 #pragma once
-// A shared object that holds a tool of somebody else's (citcat_tool.h).
+// A shared object that holds a tool written by somebody else (citcat_tool.h).
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 #pragma once
 // The messages between the host and the process of an isolated tool.
 //
-// Both are the same program, so structures go as they lie in memory. The host writes messages into
-// segments of shared memory, which the tool's process can only read; a frame on the socket says
-// that a segment is full. Answers come over the socket. The host believes nothing of what comes
+// Both are the same program, so structures are sent as they lie in memory. The host writes messages
+// into segments of shared memory, which the tool's process can only read; a frame on the socket
+// says that a segment is full. Answers come over the socket. The host trusts nothing that comes
 // back.
 
 #include <array>

@@ -1,5 +1,5 @@
 #pragma once
-// Tools of shared objects, as the list of tools has them.
+// The row for tools in shared objects in the list of tools.
 
 #include <chrono>
 #include <optional>

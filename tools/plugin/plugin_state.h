@@ -1,5 +1,5 @@
 #pragma once
-// The results of a tool of a shared object for a part of a run, as bytes: the same whichever
+// The results of a tool in a shared object for a part of a run, as bytes: the same whichever
 // process it ran in.
 
 #include <cstdint>

@@ -51,7 +51,7 @@ class PluginExecution {
   citcat_accesses accesses_{};
 };
 
-/// nullopt for what tools in C are not told.
+/// nullopt for events that tools in C do not receive.
 std::optional<citcat_tool_event> plugin_event(const MachineEvent& event, const Context& context);
 
 /// Converts the bits of enum citcat_wants and ignores unknown ones.

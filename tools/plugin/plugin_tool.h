@@ -1,5 +1,5 @@
 #pragma once
-// `--tool ./mine.so`: a tool of a shared object, in this process.
+// `--tool ./mine.so`: a tool in a shared object, in this process.
 
 #include <memory>
 #include <string>

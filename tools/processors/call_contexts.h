@@ -1,6 +1,6 @@
 #pragma once
-// The calls that processors are in, kept so that an access can remember them for the price of a
-// number: each way into a procedure is kept once.
+// The calls that processors are in, kept so that an access can remember them as one number: each
+// way into a procedure is kept once.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// How the tools of several processors say where code is.
+// How the tools for several processors name places in the code.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes of memory that locked instructions use at some time of a run.
+// Bytes of memory that locked instructions use at some time in a run.
 
 #include <cstdint>
 #include <unordered_set>

@@ -1,7 +1,7 @@
 #pragma once
 // Conflicting accesses of two processors that nothing orders: neither a locked instruction, nor a
-// place that locked instructions use, nor an interrupt that one sent to the other. By vector clocks
-// (Mattern 1989), of which each byte keeps what is needed of its last accesses.
+// place that locked instructions use, nor an interrupt that one sent to the other. Uses vector
+// clocks (Mattern 1989); each byte keeps the parts that are needed for its last accesses.
 
 #include <cstdint>
 #include <map>
@@ -82,8 +82,8 @@ class RaceTool final : public MachineListener {
   std::unordered_map<std::uint64_t, Word> words_;
   std::unordered_map<std::uint64_t, Clock> synchronized_;  ///< by byte that locked instructions use
   std::map<std::pair<LinearAddr, LinearAddr>, Race> races_;  ///< by instructions, the lower first
-  std::vector<std::pair<const Race*, Position>> found_;      ///< by the access that is told
-  /// Of messages that have not been taken, by processor and signal.
+  std::vector<std::pair<const Race*, Position>> found_;      ///< by the reported access
+  /// Those of messages that have not been taken, by processor and signal.
   std::map<std::pair<std::size_t, std::uint16_t>, Clock> sent_;
   std::map<std::uint16_t, std::vector<ToOne>> to_one_;
   CallContexts calls_;

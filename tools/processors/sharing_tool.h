@@ -1,6 +1,6 @@
 #pragma once
 // The communication of a machine's processors through memory: lines, bytes, from whom to whom, and
-// lines that go to and fro although nobody reads what another one wrote.
+// lines that go to and fro although no processor reads what another one wrote.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Stretches of a run kept instruction by instruction: the beginning, the end, and what lies around
-// chosen events. Everything goes through a ring of the last instructions, so that those *before* an
-// event can be kept when it is known to be one.
+// Stretches of a run kept instruction by instruction: the beginning, the end, and those around
+// chosen events. A ring holds the last instructions, so that those *before* an event can be kept
+// once the event has been chosen.
 
 #include <cstdint>
 #include <deque>
@@ -43,7 +43,7 @@ struct ToldRecord {
   Position position;
   std::uint8_t address_count = 0;
   LinearAddr addresses[2];
-  std::uint32_t iterations = 1, step = 0;  ///< as Execution's; 0 of what is not repeated
+  std::uint32_t iterations = 1, step = 0;  ///< as Execution's; 0 without REP
   KtNote event;
 };
 
@@ -68,8 +68,8 @@ class KeptMoments {
 
   void told(const Execution& execution);
   void told(const KtNote& event);
-  /// So many records were not told. Not while goes_on(); what is told next, up to an event, is at
-  /// least what is kept before one.
+  /// This many records were not reported. Not while goes_on(); what is told next, up to an event,
+  /// is at least what is kept before one.
   void skipped(std::uint64_t records);
   /// What is reported next is kept.
   bool goes_on() const { return kept_ < keep_until_; }
@@ -89,7 +89,7 @@ class KeptMoments {
     bool does_nothing = false;
     std::vector<LinearAddr> addresses;  ///< Execution::append_addresses()
     KtNote event;
-    std::uint64_t end = 0;  ///< records told up to its end
+    std::uint64_t end = 0;  ///< records reported up to its end
   };
   Told& next_told(std::uint64_t records);
   std::optional<std::uint32_t> step_to(const Execution& execution) const;
@@ -104,7 +104,7 @@ class KeptMoments {
 
   std::uint64_t edge_, around_;
   std::vector<Told> ring_;
-  std::uint64_t next_ = 0;        ///< told so far
+  std::uint64_t next_ = 0;        ///< reported so far
   std::uint64_t told_ = 0;        ///< records of them
   std::uint64_t kept_ = 0;        ///< records up to the end of the last stretch
   std::uint64_t keep_until_ = 0;  ///< records up to which the last stretch still takes them

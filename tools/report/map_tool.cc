@@ -1,4 +1,4 @@
-// map: the physical memory that a run uses, region by region: what of it the run began with, what
+// map: the physical memory that a run uses, region by region: which parts the run began with, what
 // was executed, read and written there, by whom, and what other bus masters wrote
 // (docs/tools/map.md).
 

@@ -19,7 +19,7 @@ struct ExportRange {
 /// One run of a page.
 struct ExportedRun {
   RunView* view = nullptr;
-  ExportRange range;  ///< of which the page holds every step; may be empty where it is not all
+  ExportRange range;  ///< the page holds every step of it; may be empty if it is not all
   ExportRange all;    ///< what the page tells of, which may be more than it holds steps of
   /// What was found before, as the answer to `run` has it: the verdict, and why the replay left its
   /// evidence; null: what `view` knows.

@@ -1,6 +1,6 @@
 #pragma once
 // Moments as links and requests have them: "123", "123+4" within a REP instruction, and "123~5" for
-// one of several moments of a position, told by the deliveries before it (replay/session/moment.h).
+// one of several moments of a position, by deliveries before it (replay/session/moment.h).
 
 #include <cstdint>
 #include <optional>

@@ -32,7 +32,7 @@ class RegisterTable {
   /// Hexadecimal digits.
   unsigned digits(std::size_t i) const { return rows_[i].digits; }
   RegisterValue value(std::size_t i, const CpuState& state) const;
-  /// Nobody dumped it, and the run has not told it since.
+  /// No dump has it, and the run has not shown it since.
   bool unknown(std::size_t i, const CpuState& state) const {
     return is_unknown(state, rows_[i].state_name);
   }

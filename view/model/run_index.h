@@ -85,7 +85,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   RunIndex(const RunIndex&) = delete;
   RunIndex& operator=(const RunIndex&) = delete;
 
-  /// The machine that is told of; it is where the index begins.
+  /// The machine that is observed; it is where the index begins.
   void listen_to(const Machine& machine);
   /// Told up to here: an instruction that has begun there has not completed.
   void end(std::uint64_t instruction);

@@ -45,7 +45,7 @@ struct RunViewOptions {
   /// With `check`: called once, where the whole run is known to agree with its evidence, with the
   /// machine at its end.
   std::function<void(const Machine& at_end)> agreed;
-  /// What a replay of the whole run has told; null: the object gets to know it by look_further().
+  /// What a replay of the whole run has shown; null: look_further() finds it out.
   std::unique_ptr<RunIndex> known;
   /// Asked now and then; true ends what is being answered.
   std::function<bool()> interrupted;
@@ -68,7 +68,7 @@ class RunView {
   RunView(const RecordingFile& file, const Symbols& symbols, RunViewOptions options);
   ~RunView();
 
-  /// The answer to a question (docs/formats/view-interface.md). Throws UsageError for what is none.
+  /// The answer to a question (docs/formats/view-interface.md). Throws UsageError if it is not one.
   Json answer(const std::string& what, const Query& query);
   static const std::vector<Question>& questions();
 
@@ -98,13 +98,13 @@ class RunView {
   void go_to_last(const Moment& at);
   /// Somebody is going to ask about the moment where the run is.
   void settle_here() { remember(); }
-  /// The state there, with what nobody knows named as such.
+  /// The state there, with the registers that are not known named as such.
   CpuState state() const;
   /// The linear address of the next instruction, with what runs there.
   std::string process_here() const;
   std::string place(LinearAddr at) const;
   std::string place_in(LinearAddr at, const std::string& process) const;
-  /// Has `listener` told of the run from where it is up to `to`. False where `interrupt` ended
+  /// Lets `listener` observe the run from where it is up to `to`. False where `interrupt` ended
   /// that on the way.
   bool listen(Observer& listener, Detail code, Moment to,
               const ReplayTimeline::Interrupt& interrupt = {});

@@ -13,8 +13,8 @@ struct RequestTarget {
   std::map<std::string, std::string> parameters;
 };
 
-/// "/token/api/code?at=5" and the like; nullopt for what is no such target: too long, or with
-/// percent signs that stand for nothing, or with more parameters than any question has.
+/// "/token/api/code?at=5" and the like; nullopt for any other text: too long, or with percent signs
+/// that stand for nothing, or with more parameters than any question has.
 std::optional<RequestTarget> parse_target(std::string_view target);
 
 }  // namespace citcat::view

@@ -51,7 +51,7 @@ class AccessList {
   MemoryOperand* add_explicit();
   /// Offset and selector of a far pointer in memory: two accesses, each wrapping on its own.
   void add_far_pointer(bool selector_first);
-  /// `count` pushes of `slot` bytes, of which `size` are written (0: all).
+  /// `count` pushes of `slot` bytes; `size` of them are written (0: all).
   void add_push(unsigned slot, unsigned count = 1, unsigned size = 0);
   void add_pop(unsigned slot, unsigned count = 1, unsigned size = 0);
   MemoryOperand& add_slots(OperandKind kind, int above, unsigned slot, unsigned count,

@@ -30,8 +30,8 @@ std::optional<std::size_t> read_operands(const DecodedInstruction& info,
 /// has it. For LEA, which accesses nothing, and others of one opcode byte.
 MemoryOperand named_address(const DecodedInstruction& info);
 
-/// Bytes of a form in memory, 0 for one that is none; `word` is the operand size, `bits64`: in
-/// 64-bit mode.
+/// Bytes of a form in memory, 0 for a form that is not in memory; `word` is the operand size,
+/// `bits64`: in 64-bit mode.
 unsigned memory_size(OperandForm form, unsigned word, bool bits64 = false);
 /// Bytes of a form that may be a general register, 0 for one that cannot.
 unsigned register_size(OperandForm form, unsigned word);

@@ -1,5 +1,5 @@
 // Decoding in four steps: prefixes; undocumented encodings turned into documented ones; the row of
-// the opcode and the operands that it names; what the row says of them.
+// the opcode and the operands that it names; what the row says about them.
 //
 // Undocumented 8088 encodings follow its decoder, which ignores bits of the opcode where the manual
 // has gaps.

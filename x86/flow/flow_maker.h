@@ -1,6 +1,6 @@
 #pragma once
-// Makes the flow of one instruction: of most by their operands, of the others by a rule of their
-// own. Private to the room.
+// Makes the flow of one instruction: for most from their operands, for the others by a rule of
+// their own. Private to the room.
 
 #include <Zydis/Zydis.h>
 
@@ -77,7 +77,7 @@ class FlowMaker {
   std::uint32_t flags_tested() const {
     return instruction_.cpu_flags == nullptr ? 0 : instruction_.cpu_flags->tested;
   }
-  /// Flags that it gives a value that is none of the instruction's own.
+  /// Flags that it gives a value other than a constant of the instruction.
   std::uint32_t flags_computed() const {
     if (instruction_.cpu_flags == nullptr) return 0;
     const ZydisAccessedFlags& f = *instruction_.cpu_flags;

@@ -1,5 +1,5 @@
 #pragma once
-// The part of value_flow() for the x87. Private to it.
+// The part of value_flow() for the x87. Private to that function.
 
 #include "x86/flow/value_flow.h"
 

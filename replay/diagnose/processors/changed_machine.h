@@ -1,6 +1,6 @@
 #pragma once
-// A machine as it would be if something on its bus had been otherwise: recordings derived anew from
-// the transactions of all processors.
+// A machine as it would be if something on its bus had been different: recordings derived again
+// from the transactions of all processors.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // Why the processors of a machine disagree with their bus or with each other: causes that concern
-// several of them, each tried by deriving and replaying all of them anew.
+// several of them, each tried by deriving and replaying all of them again.
 
 #include <functional>
 #include <string>

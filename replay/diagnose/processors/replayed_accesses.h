@@ -1,6 +1,6 @@
 #pragma once
 // The accesses to memory and ports that the replay of one processor makes around a moment, whatever
-// the bus showed. They say whether a transaction can be its own.
+// the bus showed. They say whether a transaction can be the processor's own.
 
 #include <cstdint>
 #include <vector>

@@ -36,8 +36,8 @@ class Backtracker {
   /// Fewer are left of the event than were, or none besides the one that was taken.
   void narrow(std::size_t event, std::vector<BoundaryGroup> left);
 
-  /// The run diverged from the evidence: makes the latest choice ready to be taken back. False
-  /// where there is none, or too much was tried already.
+  /// The run diverged from the evidence: makes the latest choice ready to be taken back. False if
+  /// there is none, or too much was tried already.
   bool revise();
   /// A line shows the latest choices to be wrong from that of `found` on: drops those after it, and
   /// keeps of it what leaves what the line shows; all, where none does: then something before is

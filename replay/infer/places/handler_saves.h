@@ -1,6 +1,6 @@
 #pragma once
 // Interrupt handlers begin by saving registers. Until its first branch, a handler stores registers
-// that it has not changed: these are the registers of the interrupted program. The same holds along
+// that it has not changed: these are the registers of the interrupted program. The same holds on
 // any path that is known to be the right one.
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-// Interrupts whose place the bus does not show: of a device on the processor's chip, which is known
-// by its handler's marker only, and NMI, which the processor may take later than its pin rises. The
-// replay runs on without the interrupt; where it diverges from the evidence, the processor had
-// begun to push its frame.
+// Interrupts whose place the bus does not show: those of a device on the processor's chip, known
+// only by their handler's marker, and NMI, which the processor may take some time after its pin
+// rises. The replay runs on without the interrupt; where it diverges from the evidence, the
+// processor had begun to push its frame.
 
 #include <cstddef>
 #include <cstdint>

@@ -9,8 +9,7 @@
 
 namespace citcat {
 
-/// Finds out that a run without stores is in an endless loop: its state comes again (Brent's
-/// algorithm).
+/// Finds out that a run without stores is in an endless loop: its state recurs (Brent's algorithm).
 class LoopDetector {
  public:
   void begin() {

@@ -1,6 +1,6 @@
 #pragma once
-// Which page directory an interrupt was taken with, where nobody dumped CR3: tables are in memory,
-// and the bus shows them being walked. In long mode the directory is that of the fourth level.
+// Finds the page directory in use at an interrupt if CR3 was not dumped: tables are in memory, and
+// the bus shows them being walked. In long mode the directory is that of the fourth level.
 
 #include <cstdint>
 #include <functional>

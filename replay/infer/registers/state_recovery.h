@@ -36,8 +36,8 @@ struct RecoveredRegister {
 };
 
 struct RecoveredState {
-  /// The one given, with this state, what memory must have held besides, and the positions found of
-  /// interrupts that nobody counted.
+  /// The one given, with this state, what memory must have held besides, and the positions found
+  /// for interrupts without a count.
   Recording recording;
   CpuState state;  ///< `unknown` names the registers that are free
   std::vector<RecoveredRegister> registers;

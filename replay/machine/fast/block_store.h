@@ -1,5 +1,5 @@
 #pragma once
-// The blocks of the fast tier: found by where they lie, dropped when their code is stored to.
+// The blocks of the fast tier: found by address, dropped when their code is stored to.
 
 #include <array>
 #include <cstdint>
@@ -37,8 +37,8 @@ class BlockStore {
  public:
   BlockStore(CpuModel model, Memory& memory);
 
-  /// The block at `place`, made where there is none. One of no instructions (count 0) has only a
-  /// tail. Null where the first instruction is not there as a whole, or not defined.
+  /// The block at `place`, made if there is none. One of no instructions (count 0) has only a tail.
+  /// Null where the first instruction is not there as a whole, or not defined.
   Block* find(const CodePlace& place, const CodeShape& shape, Policy policy);
   /// The first `count` instructions of `block`. Valid until the next call.
   const Block& cut(const Block& block, std::uint32_t count, Policy policy);

@@ -1,5 +1,5 @@
 #pragma once
-// How the fast tier makes the instructions of a row of the table of opcodes: its column `fast`.
+// How the fast tier executes the instructions of a row in the table of opcodes: the column `fast`.
 
 #include <cstdint>
 

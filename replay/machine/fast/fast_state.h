@@ -3,7 +3,7 @@
 // the state of a run.
 //
 // Within it addresses are numbers, as which handlers calculate them: of 32 bits, or of 64 in 64-bit
-// mode. What goes in and out has a type (events/machine/address.h).
+// mode. Addresses that come in or go out have a type (events/machine/address.h).
 
 #include <array>
 #include <cstddef>
@@ -107,7 +107,7 @@ struct Block {
   const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
   mutable std::array<const Block*, 2> next{};   ///< found after it last: branch taken, and not
-  mutable std::uint64_t executions = 0;         ///< not told yet (Policy::counts())
+  mutable std::uint64_t executions = 0;         ///< not reported yet (Policy::counts())
   mutable const Block* next_counted = nullptr;  ///< State::counted
   FlagEffect flags;                             ///< of all its instructions, shifts by CL aside
 
@@ -216,7 +216,7 @@ struct State {
   FlagEffect untold;  ///< what blocks did to the flags
   std::array<std::uint8_t, 512> shift_counts{};
   std::uint32_t shift_count = 0;
-  /// Accesses of blocks that are going to be compared, or told.
+  /// Accesses of blocks that are going to be compared or reported.
   std::array<DataReference, kMaxLogged> log;
   std::array<Overwritten, kMaxLogged> overwritten;  ///< by the stores among them, where compared
   std::uint32_t logged = 0;

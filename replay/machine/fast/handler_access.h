@@ -1,5 +1,5 @@
 #pragma once
-// Registers, memory and conditions, as handlers have them.
+// Registers, memory and conditions, as handlers use them.
 
 #include <bit>
 #include <cstdint>

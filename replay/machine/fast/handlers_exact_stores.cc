@@ -1,4 +1,4 @@
-// Handlers that look at stores for the trap of a comparison.
+// Handlers that check stores for the trap of a comparison.
 
 #include "replay/machine/fast/make_handlers.h"
 

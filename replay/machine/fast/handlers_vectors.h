@@ -1,7 +1,7 @@
 #pragma once
-// Handlers of SSE instructions, which the host's unit makes (x86/host_vectors.h). Where CR0 or CR4
-// refuses them, where an operand is not aligned, and where an exception comes up, the machine's
-// unit makes them anew, and raises what is due.
+// Handlers of SSE instructions, which the host's unit executes (x86/host_vectors.h). If CR0 or CR4
+// refuses them, an operand is not aligned or an exception comes up, the machine's unit executes
+// them again and raises the exception.
 
 #include <cstdint>
 #include <type_traits>
@@ -23,8 +23,7 @@ inline const VectorForm& vector_form(const Op* op) {
   return *reinterpret_cast<const VectorForm*>(op->immediate);
 }
 
-/// An operand of 16 bytes is known to the judge alone, as two of 8: whoever else receives accesses
-/// is told of one.
+/// Only the judge receives an operand of 16 bytes as two of 8; all others receive one access.
 template <class A, std::uint8_t kSize>
 inline bool may_access(const VectorForm& form, const State* s, std::uint64_t linear) {
   if constexpr (A::kLog && kSize == 16) {

@@ -1,5 +1,5 @@
 #pragma once
-// From a decoded instruction to the operation that executes it.
+// Turns a decoded instruction into the operation that executes it.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Fills in the tables of handlers. Private to the files that hold some each (handlers_*.cc):
-// together they take a compiler long.
+// Fills in the tables of handlers. Private to the files that each hold some of them
+// (handlers_*.cc), because one file with all would take long to compile.
 //
 // There is a handler for each operation, size and kind of operand (handlers_*.h). A handler changes
 // nothing until everything that it accesses has been found, so that it can be started again, or the

@@ -1,5 +1,5 @@
 #pragma once
-// The processor's state while the fast tier runs. It comes from the engine and goes back there.
+// The processor's state while the fast tier runs. It is loaded from the engine and stored there.
 
 #include <array>
 #include <cstddef>

@@ -35,7 +35,7 @@ class CodeFetch {
 
   /// The instruction at `linear`. Throws CodeElsewhere too.
   const DecodedInstruction& fetch(LinearAddr linear);
-  /// What becomes of an instruction at `linear` that is none.
+  /// Handles code at `linear` that is not an instruction.
   [[noreturn]] void refuse_undefined(const DecodedInstruction& info, LinearAddr linear);
 
  private:

@@ -25,7 +25,7 @@ class Retirement;
 class StringRunner;
 
 /// meet() is called inside the engine's loop, all else between runs of it. An instruction is in
-/// flight from prepare() on; whoever handles the next one completes it first (settle_before()).
+/// flight from prepare() on; before the next one is handled, it is completed (settle_before()).
 class InstructionRunner {
  public:
   /// All must outlive the object.

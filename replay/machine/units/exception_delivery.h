@@ -1,7 +1,7 @@
 #pragma once
 // Delivery of exceptions and interrupts: Intel SDM vol. 3, chapter 6. The engine stops where an
 // exception arises; everything from the gate to the first instruction of the handler happens here,
-// access by access, because those accesses are on the bus and are checked like any other.
+// access by access, because those accesses are on the bus and are checked like all others.
 
 #include <cstdint>
 

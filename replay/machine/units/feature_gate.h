@@ -1,7 +1,7 @@
 #pragma once
-// Raises #UD for instructions that the processor lacks by its CPUID, and ends the replay at those
-// that it has and citcat does not execute. It also ends the replay at an encoding that another
-// processor executes as something else, if nothing says which of them was recorded.
+// Raises #UD for instructions that the processor lacks according to its CPUID, and ends the replay
+// at those that it has but citcat does not execute. It also ends the replay at an encoding that
+// another processor executes as something else, if nothing says which of them was recorded.
 
 #include <cstdint>
 #include <optional>

@@ -43,7 +43,7 @@ class FlagCorrection {
   Operands& operands_;
 
   bool fixes_flags_ = false;
-  std::int8_t kept_ = kNoRegister;  ///< a register of which the engine clears the upper half
+  std::int8_t kept_ = kNoRegister;  ///< a register whose upper half the engine clears
   std::uint64_t kept_value_ = 0;
   std::uint64_t kept_destination_ = 0;  ///< of CMPXCHG with a register
   FlagInputs flag_inputs_;

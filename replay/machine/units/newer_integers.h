@@ -1,6 +1,6 @@
 #pragma once
 // The integer instructions of BMI1, BMI2, LZCNT, MOVBE and ADX: the engine has some of them, but
-// changes flags that they leave alone.
+// changes flags that a processor leaves alone.
 
 #include <cstdint>
 

@@ -37,7 +37,7 @@ class Operands {
   void read_floating(std::span<std::uint8_t> out);
   /// Part number `i` of an operand of at most four bytes each.
   std::uint32_t part(const MemoryOperand& operand, unsigned i);
-  /// The operand of the instruction in flight has two parts, of which the second begins at 0.
+  /// The operand of the instruction in flight has two parts, and the second begins at 0.
   bool wraps_between_parts() const;
   /// Reads an operand that access() has looked at.
   void read(LinearAddr linear, std::span<std::uint8_t> out);
@@ -51,7 +51,7 @@ class Operands {
   /// executed it leaves the instruction there, and begins it anew: what it has stored so far must
   /// not be what it reads then. Where INS is going to store it stores 0 before it reads the port.
   void keep_overwritten();
-  /// The instruction in flight is begun anew. The code that it changed is forgotten already, and
+  /// The instruction in flight is begun again. The code that it changed is forgotten already, and
   /// nothing else was translated since.
   void put_back_overwritten();
 

@@ -34,7 +34,7 @@ class PortAccesses {
 
   /// EngineClient::on_in() and on_out().
   std::uint32_t read(std::uint16_t port, std::uint32_t size);
-  /// IN and OUT, of which OperandPreparation::prepare() has asked whether they are allowed.
+  /// IN and OUT, after OperandPreparation::prepare() has checked that they are allowed.
   void in();
   void out();
   void write(std::uint16_t port, std::uint32_t size, std::uint32_t value);

@@ -40,7 +40,7 @@ class SegmentLoader {
   void mark_accessed(const Descriptor& d);
   /// Where the descriptor's type byte lies, when `selector` names one within its table.
   std::optional<LinearAddr> descriptor_type_byte(std::uint16_t selector) const;
-  /// A descriptor whose read has been told already; false where its table has none.
+  /// A descriptor whose read has been reported already; false if its table has none.
   bool look_up(std::uint16_t selector, Descriptor& out);
   /// A return to the outer `level` leaves what that may not use null. A base stays.
   void drop_inner(int s, std::uint32_t level);
@@ -58,7 +58,7 @@ class SegmentLoader {
   void mark_transfer_accessed();
   /// LES and its like. What OperandPreparation::prepare() looks at and watches has been looked at.
   void load_far_pointer();
-  /// MOV to and POP of a segment register, of which the same holds.
+  /// MOV to and POP of a segment register, for which the same holds.
   void load_segment();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 // System management mode (Intel SDM vol. 3, chapter 34): an SMI saves the processor's state in
-// memory and starts the handler; RSM takes it back from there. The bus shows both.
+// memory and starts the handler; RSM takes it back from there. Both are on the bus.
 
 #include <array>
 #include <cstdint>
@@ -29,11 +29,11 @@ class SystemManagement {
   void save(CpuState& state) const;
   /// Whether it is known stays as it was.
   void set_smbase(std::uint32_t smbase) { smbase_ = smbase; }
-  /// nullopt where neither the state nor an SMI has told.
+  /// nullopt if neither the state nor an SMI has shown it.
   std::optional<std::uint32_t> smbase() const {
     return smbase_known_ ? std::optional(smbase_) : std::nullopt;
   }
-  /// Bits of the dword being told to write that no manual defines.
+  /// Bits that no manual defines in the dword whose write is being reported.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
 
   /// Machine::system_management_interrupt().
