@@ -117,7 +117,9 @@ Ending ending_of(const RecordArguments& arguments, const MonitorReceiver& receiv
 
 /// The capture that becomes the recording `output`: beside it, until it is one.
 RecordArguments with_capture_names(RecordArguments arguments) {
-  if (makes_recording(arguments.output)) arguments.output += ".bin.zst";
+  // What several processors share has no stored form of its own.
+  if (makes_recording(arguments.output))
+    arguments.output += arguments.processors == 1 ? ".binz" : ".bin.zst";
   if (arguments.internal.empty()) arguments.internal = side_file_name(arguments.output);
   return arguments;
 }
@@ -424,6 +426,9 @@ ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   if (arguments.output == "-") {
     throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
   }
+  if (is_record_store(arguments.output) && arguments.processors > 1)
+    throw UsageError(arguments.output +
+                     ": records of several processors are not stored so; write -o FILE.bin.zst");
   const RecordArguments capture = with_capture_names(arguments);
   // First of all: a full disk has no room for a lock either.
   if (const auto full = nearly_full({capture.output, capture.internal}))
@@ -534,7 +539,8 @@ CommandRun define_record(const CommandParser& parser) {
   parser
       .add_option(
           "-o,--output", arguments->output,
-          "Recording to make (.citcat), or capture to write (.bin, .bin.zst), or session (--live); "
+          "Recording to make (.citcat), or capture to write (.bin, .bin.zst, .binz), or session "
+          "(--live); "
           "default: recording.citcat, with --live live.session, or recording-2.citcat and so on")
       .type_name(kFileType);
   parser

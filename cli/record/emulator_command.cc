@@ -154,6 +154,7 @@ std::vector<std::string> monitored_command(const RecordArguments& arguments, con
   if (arguments.repeats) plugin += ",observe=on";
   if (arguments.taken_up_at != 0) plugin += fmt::format(",before={}", arguments.taken_up_at);
   if (arguments.quit) plugin += ",quit=on";
+  if (arguments.processors == 1) plugin += ",packed=on";
   if (arguments.processors > 1) plugin += fmt::format(",processors={}", arguments.processors);
   add({"-plugin", plugin});
   return out;

@@ -82,7 +82,7 @@ MonitorReceiver::MonitorReceiver(const RecordArguments& capture, const Console& 
       cache_(capture.cache),
       values_(capture.processors) {}
 
-std::uint64_t MonitorReceiver::records() const { return bytes_ / kBusRecordBytes; }
+std::uint64_t MonitorReceiver::records() const { return count_; }
 
 std::uint64_t MonitorReceiver::instructions() const {
   return first_count_ ? last_count_ - *first_count_ : 0;
@@ -93,13 +93,52 @@ bool MonitorReceiver::take_data(int fd) {
   if (n < 0 && errno == EINTR) return true;
   if (n < 0) throw IoError(std::string("the monitor's pipe: ") + std::strerror(errno));
   if (n == 0) return false;
+  const std::span<const std::uint8_t> all(buffer_.data(), held_ + static_cast<std::size_t>(n));
   // An emulator that is killed may leave part of a record behind.
-  const std::size_t size = held_ + static_cast<std::size_t>(n);
-  const std::size_t whole = size - size % kBusRecordBytes;
-  if (!full_) keep({buffer_.data(), whole});
-  held_ = size - whole;
-  std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(whole), held_, buffer_.begin());
+  std::size_t whole = takes_chunks() ? 0 : all.size() - all.size() % kBusRecordBytes;
+  if (!takes_chunks() && !full_) keep(all.first(whole));
+  while (takes_chunks() && all.size() - whole >= kRecordChunkHeaderBytes) {
+    const auto rest = all.subspan(whole);
+    const std::size_t size = RecordChunkHeader::of(rest.first<kRecordChunkHeaderBytes>()).bytes +
+                             kRecordChunkHeaderBytes;
+    if (size > buffer_.size()) throw IoError("the monitor's pipe: found an impossible chunk");
+    if (size > rest.size()) break;
+    if (!full_) take_chunk(rest.first(size));
+    whole += size;
+  }
+  held_ = all.size() - whole;
+  std::copy(all.begin() + static_cast<std::ptrdiff_t>(whole), all.end(), buffer_.begin());
   return true;
+}
+
+void MonitorReceiver::take_chunk(std::span<const std::uint8_t> chunk) {
+  const auto header = RecordChunkHeader::of(chunk.first<kRecordChunkHeaderBytes>());
+  if (!is_record_store(output_)) {
+    unpacked_.clear();
+    (void)unpacker_.unpack(header, chunk.subspan(kRecordChunkHeaderBytes), unpacked_);
+    return keep(unpacked_);
+  }
+  if (!store_) store_.emplace(output_);
+  store_->put(chunk);
+  count(header.records, header.instructions, header.last);
+  check_room();
+}
+
+/// An emulator that is killed may leave part of a chunk behind: what is whole in it is kept.
+void MonitorReceiver::take_part_of_chunk() {
+  if (held_ <= kRecordChunkHeaderBytes || full_) return;
+  const std::span<const std::uint8_t> part(buffer_.data(), held_);
+  auto header = RecordChunkHeader::of(part.first<kRecordChunkHeaderBytes>());
+  unpacked_.clear();
+  const auto taken =
+      RecordUnpacker().unpack(header, part.subspan(kRecordChunkHeaderBytes), unpacked_);
+  if (taken.records == 0) return;
+  header.bytes = static_cast<std::uint32_t>(taken.bytes);
+  header.records = static_cast<std::uint32_t>(taken.records);
+  header.last = taken.last;
+  const auto head = header.stored();
+  std::copy(head.begin(), head.end(), buffer_.begin());
+  take_chunk({buffer_.data(), kRecordChunkHeaderBytes + taken.bytes});
 }
 
 bool MonitorReceiver::take_control(int fd) {
@@ -116,10 +155,14 @@ bool MonitorReceiver::take_control(int fd) {
 }
 
 bool MonitorReceiver::finish(Ending ending) {
-  if (!records_) return false;
+  if (takes_chunks()) take_part_of_chunk();
+  if (!has_begun()) return false;
   if (is_interrupted(ending)) write_mark(ending);
   if (native_) native_->finish();
-  records_->finish();
+  if (store_)
+    store_->finish();
+  else
+    records_->finish();
   for (unsigned p = 0; p < values_.size(); ++p) values(p).finish();
   return true;
 }
@@ -133,12 +176,15 @@ void MonitorReceiver::keep(std::span<const std::uint8_t> records) {
   if (!native_) records_->write(records);
   for (std::size_t at = 0; native_ && at < records.size(); at += kBusRecordBytes)
     native_->put(unpack_bus_record(records.subspan(at).first<kBusRecordBytes>()));
-  bytes_ += records.size();
-  full_ = nearly_full({output_, internal_});
+  check_room();
   const BusRecord last = unpack_bus_record(records.last<kBusRecordBytes>());
-  if (last.instructions == kNoCount) return;
-  if (!first_count_) first_count_ = last.instructions;
-  last_count_ = last.instructions;
+  count(records.size() / kBusRecordBytes, last.instructions, last.instructions);
+}
+
+void MonitorReceiver::count(std::uint64_t records, std::uint64_t first, std::uint64_t last) {
+  count_ += records;
+  if (!first_count_ && first != kNoCount) first_count_ = first;
+  if (last != kNoCount) last_count_ = last;
 }
 
 void MonitorReceiver::write_mark(Ending ending) {
@@ -147,10 +193,13 @@ void MonitorReceiver::write_mark(Ending ending) {
   mark.type = static_cast<std::uint8_t>(BusRecordType::cut);
   mark.size = 1;
   mark.data[0] = cut_code(ending);
+  const auto bytes = std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark);
   if (native_)
     native_->put(mark);
+  else if (store_)
+    store_->put_record(bytes);
   else
-    records_->write(std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark));
+    records_->write(bytes);
 }
 
 void MonitorReceiver::take_line(std::string_view line) {

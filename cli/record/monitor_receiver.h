@@ -15,7 +15,9 @@
 #include "cli/console.h"
 #include "cli/record/emulator_command.h"
 #include "events/recording.h"
+#include "formats/captures/record_store.h"
 #include "formats/io/byte_sink.h"
+#include "formats/records/record_unpacker.h"
 
 namespace citcat {
 
@@ -34,6 +36,7 @@ class MonitorReceiver {
  public:
   /// Records go to the file `output`, values that cross no bus to `internal`; of several processors
   /// to the file of each (side_file_of()), and what the records are like is said at their head.
+  /// Records of one processor are stored as they come where is_record_store() says so.
   MonitorReceiver(const RecordArguments& capture, const Console& console);
 
   /// Takes what can be read now of the records. False at the end of the stream.
@@ -58,6 +61,12 @@ class MonitorReceiver {
   const std::map<std::string, std::string>& totals() const { return totals_; }
 
  private:
+  bool takes_chunks() const { return !several(); }
+  void take_chunk(std::span<const std::uint8_t> chunk);
+  void take_part_of_chunk();
+  bool has_begun() const { return records_ || store_; }
+  void check_room() { full_ = nearly_full({output_, internal_}); }
+  void count(std::uint64_t records, std::uint64_t first, std::uint64_t last);
   void keep(std::span<const std::uint8_t> records);
   void write_mark(Ending ending);
   void take_line(std::string_view line);
@@ -70,12 +79,16 @@ class MonitorReceiver {
   std::string output_, internal_;
   std::string cache_;
   std::unique_ptr<ByteSink> records_;
+  std::optional<RecordStore> store_;  ///< in place of records_
+  // One processor sends chunks of packed records.
+  RecordUnpacker unpacker_;
+  std::vector<std::uint8_t> unpacked_;
   std::optional<NativeStream> native_;             ///< of several processors
   std::vector<std::unique_ptr<ByteSink>> values_;  ///< by processor
   std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(1 << 20);
-  std::size_t held_ = 0;  ///< bytes of an unfinished record, at the front of the buffer
+  std::size_t held_ = 0;  ///< bytes of an unfinished record or chunk, at the front of the buffer
   std::string line_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t count_ = 0;                   ///< of records
   std::optional<std::uint64_t> first_count_;  ///< of instructions, and the last one
   std::uint64_t last_count_ = 0;
   bool failed_ = false;

@@ -13,7 +13,7 @@ namespace {
 /// "recording.citcat", or the first of "recording-2.citcat" and so on of which nothing is there.
 std::string unused_name(const std::string& stem, const std::string& extension) {
   const auto is_free = [](const std::string& name) {
-    for (const char* const beside : {"", ".bin.zst", ".side.csv", ".lock"}) {
+    for (const char* const beside : {"", ".binz", ".bin.zst", ".side.csv", ".lock"}) {
       std::error_code ignored;
       const auto status = std::filesystem::symlink_status(name + beside, ignored);
       if (status.type() != std::filesystem::file_type::not_found) return false;
@@ -35,7 +35,7 @@ std::string side_file_name(const std::string& capture) {
   std::string stem = capture;
   for (const std::string_view suffix :
        {kPartialSuffix, std::string_view(".zst"), std::string_view(".gz"), std::string_view(".xz"),
-        std::string_view(".bz2"), std::string_view(".bin")}) {
+        std::string_view(".bz2"), std::string_view(".bin"), std::string_view(".binz")}) {
     if (stem.ends_with(suffix)) stem.erase(stem.size() - suffix.size());
   }
   return stem + ".side.csv";

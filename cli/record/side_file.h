@@ -16,8 +16,8 @@ std::string default_recording();
 /// The same of the session that `record --live` makes: "live.session" and so on.
 std::string default_session();
 
-/// Where `record` puts them if no file is named: "boot.side.csv" for the captures "boot.bin" and
-/// "boot.bin.zst", also where an interrupted recording left "boot.bin.zst.partial".
+/// Where `record` puts them if no file is named: "boot.side.csv" for the captures "boot.bin",
+/// "boot.bin.zst" and "boot.binz", also where an interrupted recording left "boot.bin.zst.partial".
 std::string side_file_name(const std::string& capture);
 
 /// The same of one of several processors: "boot.side.1.csv" for "boot.side.csv".

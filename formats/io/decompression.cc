@@ -16,6 +16,7 @@
 #include "formats/io/error.h"
 #include "formats/io/segment_stream.h"
 #include "formats/io/zstd_frames.h"
+#include "formats/records/record_unpacker.h"
 
 namespace citcat {
 namespace {
@@ -77,11 +78,12 @@ struct ZstdEndCheck {
   }
 };
 
-/// Lies above the decompressor of a stored trace.
-struct SegmentFilter {
+/// Lies above the decompressor of a stored trace or of stored records.
+template <typename Content>
+struct ContentFilter {
   using char_type = char;
   using category = io::multichar_input_filter_tag;
-  std::shared_ptr<SegmentStream> segments;  // Boost copies filters
+  std::shared_ptr<Content> content;  // Boost copies filters
 
   template <typename Source>
   std::streamsize read(Source& source, char* out, std::streamsize n) {
@@ -90,9 +92,14 @@ struct SegmentFilter {
                                            static_cast<std::streamsize>(into.size()));
       return got == -1 ? 0 : static_cast<std::size_t>(got);
     };
-    return or_end(segments->read(pull, as_bytes(out, n)));
+    return or_end(content->read(pull, as_bytes(out, n)));
   }
 };
+
+void push_zstd(io::filtering_istream& stream, ZstdFrames* frames) {
+  stream.push(io::zstd_decompressor(kBufferBytes), kBufferBytes);
+  stream.push(ZstdEndCheck{frames}, kBufferBytes);
+}
 
 [[noreturn]] void explain(const Complaint& complaint, const io::gzip_error& error) {
   if (error.error() == io::gzip::bad_footer || error.zlib_error_code() == Z_BUF_ERROR) {
@@ -131,14 +138,15 @@ struct SegmentFilter {
 
 struct Decompression::Chain {
   Complaint complaint;
-  ZstdFrames frames;                        ///< stays at a boundary unless the file is of zstd
-  std::shared_ptr<SegmentStream> segments;  ///< of a stored trace
+  ZstdFrames frames;                           ///< stays at a boundary unless the file is of zstd
+  std::shared_ptr<SegmentStream> segments;     ///< of a stored trace
+  std::shared_ptr<RecordChunkStream> records;  ///< of stored records
   io::filtering_istream stream;
   bool may_be_cut = false;
 };
 
 Decompression::Decompression(StoredBytes& stored, Compression compression, bool from_beginning)
-    : chain_(new Chain{Complaint(stored, compression), {}, {}, {}, false}) {
+    : chain_(new Chain{Complaint(stored, compression), {}, {}, {}, {}, false}) {
   io::filtering_istream& stream = chain_->stream;
   switch (compression) {
     case Compression::none:
@@ -156,11 +164,16 @@ Decompression::Decompression(StoredBytes& stored, Compression compression, bool 
       chain_->segments = std::make_shared<SegmentStream>(
           stored.name(), from_beginning,
           [complaint = chain_->complaint](const std::string& what) { complaint.raise(what); });
-      stream.push(SegmentFilter{chain_->segments}, kBufferBytes);
-      [[fallthrough]];
+      stream.push(ContentFilter<SegmentStream>{chain_->segments}, kBufferBytes);
+      push_zstd(stream, &chain_->frames);
+      break;
     case Compression::zstd:
-      stream.push(io::zstd_decompressor(kBufferBytes), kBufferBytes);
-      stream.push(ZstdEndCheck{&chain_->frames}, kBufferBytes);
+      if (from_beginning && holds_stored_records(stored.head())) {
+        chain_->records = std::make_shared<RecordChunkStream>(
+            [complaint = chain_->complaint](const std::string& what) { complaint.raise(what); });
+        stream.push(ContentFilter<RecordChunkStream>{chain_->records}, kBufferBytes);
+      }
+      push_zstd(stream, &chain_->frames);
       break;
   }
   stream.push(StoredSource{&stored}, kBufferBytes);
@@ -174,6 +187,7 @@ Decompression::~Decompression() = default;
 void Decompression::allow_cut() {
   chain_->may_be_cut = true;
   if (chain_->segments) chain_->segments->allow_cut();
+  if (chain_->records) chain_->records->allow_cut();
 }
 
 std::size_t Decompression::read(std::span<std::uint8_t> out) {

@@ -23,8 +23,9 @@ bool is_in_memory(RecordType type) {
 
 }  // namespace
 
-RecordSink::RecordSink(int data, int control)
-    : data_(data), control_(control), buffer_(kBufferBytes) {
+RecordSink::RecordSink(int data, int control, bool packs)
+    : data_(data), control_(control), buffer_(packs ? 0 : kBufferBytes) {
+  if (packs) packer_.emplace();
   // A reader that went away must not take the emulator down.
   std::signal(SIGPIPE, SIG_IGN);
 }
@@ -55,36 +56,44 @@ void RecordSink::store_record(const Record& record) {
 
 /// A record has the lower half of an address alone.
 void RecordSink::say_upper_half(std::uint32_t upper) {
-  // Such a record has no position.
-  store_record({~std::uint64_t{0}, std::uint64_t{upper} << 32,
-                std::uint64_t{static_cast<std::uint8_t>(RecordType::high)} << 32, 0, 0});
+  constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
+  constexpr auto kType = static_cast<std::uint8_t>(RecordType::high);
   upper_ = upper;
+  if (packer_) return pack({.instructions = kNoPosition, .address = upper, .what = kType}, {});
+  store_record({kNoPosition, std::uint64_t{upper} << 32, std::uint64_t{kType} << 32, 0, 0});
 }
 
 void RecordSink::put(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
                      unsigned flags, unsigned burst, unsigned clocks) {
   const auto upper = static_cast<std::uint32_t>(address >> 32);
   if (upper != upper_ && is_in_memory(type)) say_upper_half(upper);
+  if (packer_) {
+    const Position& its = positions_[driver_];
+    const std::uint32_t what = static_cast<std::uint8_t>(type) | (flags & 0xff) << 16 |
+                               ((burst | driver_ << 4) & 0xff) << 24;
+    pack({its.instructions, its.iterations, static_cast<std::uint32_t>(clock()),
+          static_cast<std::uint32_t>(address), what, static_cast<std::uint8_t>(clocks)},
+         bytes);
+  } else {
+    put_whole(type, address, bytes, flags, burst);
+  }
+  bus_clocks_ += clocks;
+}
+
+void RecordSink::put_whole(RecordType type, std::uint64_t address,
+                           std::span<const std::uint8_t> bytes, unsigned flags, unsigned burst) {
   const Position& its = positions_[driver_];
   const std::uint64_t what = static_cast<std::uint8_t>(type) | std::uint64_t{bytes.size()} << 8 |
                              std::uint64_t{flags & 0xff} << 16 |
                              std::uint64_t{(burst | driver_ << 4) & 0xff} << 24;
   Record record{its.instructions, static_cast<std::uint32_t>(clock()) | address << 32,
                 its.iterations | what << 32, 0, 0};
-  // The data of nearly all records are half a line or, without a cache, an aligned dword.
-  constexpr std::size_t kHalfLine = 16, kDword = 4;
-  if (bytes.size() == kHalfLine)
-    std::memcpy(&record[3], bytes.data(), kHalfLine);
-  else if (bytes.size() == kDword)
-    std::memcpy(&record[3], bytes.data(), kDword);
-  else
-    std::memcpy(&record[3], bytes.data(), bytes.size());
+  std::memcpy(&record[3], bytes.data(), bytes.size());
   store_record(record);
-  bus_clocks_ += clocks;
 }
 
-void RecordSink::single(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
-                        unsigned flags) {
+void RecordSink::split(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
+                       unsigned flags) {
   while (!bytes.empty()) {
     const std::size_t room = 4 - (address & 3);
     const std::size_t n = bytes.size() < room ? bytes.size() : room;
@@ -127,6 +136,10 @@ void RecordSink::message(std::uint32_t message) {
 }
 
 void RecordSink::flush() {
+  if (packer_) {
+    send(data_, packer_->chunk());
+    return packer_->clear();
+  }
   send(data_, {buffer_.data(), used_});
   used_ = 0;
 }

@@ -5,9 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "monitor/bus/record_packer.h"
 
 namespace citcat::monitor {
 
@@ -50,8 +53,9 @@ inline constexpr unsigned kMostProcessors = 14, kOtherMaster = 14;
 /// Collects records and sends them in large blocks.
 class RecordSink {
  public:
-  /// Takes over two descriptors: records go to `data`, lines of text to `control`.
-  RecordSink(int data, int control);
+  /// Takes over two descriptors: records go to `data`, lines of text to `control`. `packs`: records
+  /// go in chunks of RecordPacker; several processors have none that do.
+  RecordSink(int data, int control, bool packs = false);
 
   /// From now on records name the processor that drives them, and their clock is that of all.
   void show_processors() { several_ = true; }
@@ -69,7 +73,12 @@ class RecordSink {
 
   /// One transfer; split where it crosses an aligned dword, as a 32-bit bus does.
   void single(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
-              unsigned flags);
+              unsigned flags) {
+    if ((address & 3) + bytes.size() <= 4 && !bytes.empty()) [[likely]]
+      put(type, address, bytes, flags, 0, kClocksSingle);
+    else
+      split(type, address, bytes, flags);
+  }
   /// A port access of 1, 2 or 4 bytes; where it crosses an aligned dword it is two transfers, the
   /// upper one first (80386 Hardware Reference Manual, table 3-4; Embedded Intel486 Processor
   /// Hardware Reference Manual, table 4-7).
@@ -118,13 +127,23 @@ class RecordSink {
 
   std::uint64_t clock();
   void say_upper_half(std::uint32_t upper);
+  [[gnu::always_inline]] void pack(const RecordFields& record,
+                                   std::span<const std::uint8_t> bytes) {
+    while (!packer_->put(record, bytes)) [[unlikely]] flush();
+    ++records_;
+  }
   using Record = std::array<std::uint64_t, 5>;
   void store_record(const Record& record);
   void put(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
            unsigned flags, unsigned burst, unsigned clocks);
+  void put_whole(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
+                 unsigned flags, unsigned burst);
+  void split(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
+             unsigned flags);
   void send(int descriptor, std::span<const std::uint8_t> bytes);
 
   int data_, control_;
+  std::optional<RecordPacker> packer_;
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::array<Position, kOtherMaster + 1> positions_{};

@@ -45,6 +45,8 @@ bool parse_plugin_option(std::string_view argument, PluginOptions& options) {
     options.quit = value == "on";
   else if (name == "observe")
     options.observe = value == "on";
+  else if (name == "packed")
+    options.packs = value == "on";
   else if (name == "processors")
     options.processors = std::atoi(value.c_str());
   else if (name == "before")

@@ -23,6 +23,7 @@ struct PluginOptions {
   /// Leave the guest's memory as it is: the emulator repeats a run from its log, and would leave it
   /// where the guest found something corrected.
   bool observe = false;
+  bool packs = false;  ///< records in chunks of RecordPacker, of one processor
   int processors = 1;
   /// The emulator takes up a run after so many instructions: what they did to the processor's model
   /// is asked of the emulator.

@@ -26,7 +26,7 @@ bool read_linear(std::uint64_t linear, std::span<std::uint8_t> bytes) {
 
 Monitor::Monitor(PluginOptions given, unsigned count)
     : options(std::move(given)),
-      sink(options.data, options.control),
+      sink(options.data, options.control, options.packs && count == 1),
       processors(make_processors(count)),
       now(processors[0].get()),
       start_watch(options.start),

@@ -15,9 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// The record is a chunk by itself (docs/formats/capture.md, "Stored records").
 constexpr const char* kEmulator = R"(#!/bin/bash
 for word; do [[ $word != *,data=* ]] || data=${word#*,data=}; done
 data=${data%%,*}
+printf '\x2b\0\0\0\x01\0\0\0' >&"$data"
+printf '\0%.0s' {1..24} >&"$data"
+printf '\x0f\x01\0' >&"$data"
 printf '\0%.0s' {1..20} >&"$data"
 printf '\x09\x01\x10\0\x02%.0s' 1 >&"$data"
 printf '\0%.0s' {1..15} >&"$data"
@@ -40,7 +44,7 @@ class RecordTest : public CitcatTest {
     std::string text;
     for (const char* name :
          {"x.bin", "x.side.csv", "x.bin.lock", "x.bin.partial", "x.side.csv.partial", "x.citcat",
-          "x.citcat.bin.zst", "x.citcat.side.csv", "x.citcat.lock"})
+          "x.citcat.binz", "x.citcat.side.csv", "x.citcat.lock"})
       if (std::filesystem::exists(file(name))) text += std::string(name) + " ";
     return text;
   }
@@ -50,7 +54,7 @@ TEST_F(RecordTest, ReplacesNothingThatNobodyHasNamed) {
   const struct {
     const char* output;
     const char* there;
-  } cases[] = {{"x.citcat", "x.citcat.bin.zst"},
+  } cases[] = {{"x.citcat", "x.citcat.binz"},
                {"x.citcat", "x.citcat.side.csv"},
                {"x.citcat", "x.citcat.lock"},
                {"x.bin", "x.side.csv"},
@@ -110,7 +114,7 @@ TEST_F(RecordTest, ChoosesANameThatNothingHas) {
   EXPECT_EQ(read_file(file("recording.citcat")), "precious");
   EXPECT_FALSE(std::filesystem::exists(file("recording-2.citcat")));
   // One record is no recording: its capture stays, by the name that was chosen.
-  EXPECT_TRUE(std::filesystem::exists(file("recording-3.citcat.bin.zst")) ||
+  EXPECT_TRUE(std::filesystem::exists(file("recording-3.citcat.binz")) ||
               std::filesystem::exists(file("recording-3.citcat")));
 }
 
@@ -138,6 +142,47 @@ TEST_F(RecordTest, KeepsWhatAnEmulatorHasSentThatIsKilled) {
   EXPECT_THAT(result.err, HasSubstr("x.bin holds the 1 bus records"));
   EXPECT_EQ(names(), "x.bin x.side.csv ");
   EXPECT_EQ(end_of(run({"info", "--json", "x.bin"}).out), "\"end\":\"source gone\"");
+}
+
+TEST_F(RecordTest, StoresRecordsInFewerBytes) {
+  const ProcessResult result = run_shell(
+      "timeout 2 \"$CITCAT\" record --monitor monitor.so --start reset -o x.binz -- ./emulator",
+      file(""));
+  EXPECT_TRUE(std::filesystem::exists(file("x.side.csv"))) << result.err;
+  const ProcessResult whole = run_shell(
+      "timeout 2 \"$CITCAT\" record --monitor monitor.so --start reset -o y.bin -- ./emulator",
+      file(""));
+  const std::string dumped = run({"dump", "y.bin"}).out;
+  EXPECT_FALSE(dumped.empty()) << whole.err;
+  EXPECT_EQ(run({"dump", "x.binz"}).out, dumped);
+  EXPECT_EQ(end_of(run({"info", "--json", "x.binz"}).out),
+            end_of(run({"info", "--json", "y.bin"}).out));
+  const ProcessResult several =
+      run({"record", "--monitor", "monitor.so", "-o", "z.binz", "--", "./emulator", "-smp", "2"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_THAT(several.err, HasSubstr("z.binz: records of several processors"));
+}
+
+TEST_F(RecordTest, KeepsWhatIsWholeOfAChunk) {
+  std::string dying = kEmulator;
+  // Another chunk follows, of two records; the emulator dies in the second.
+  dying.replace(dying.find("trap"), std::string::npos,
+                "printf '\\x56\\0\\0\\0\\x02\\0\\0\\0' >&\"$data\"\n"
+                "printf '\\0%.0s' {1..24} >&\"$data\"\n"
+                "printf '\\x0f\\x01\\0' >&\"$data\"\n"
+                "printf '\\0%.0s' {1..20} >&\"$data\"\n"
+                "printf '\\x09\\x01\\x10\\0\\x02%.0s' 1 >&\"$data\"\n"
+                "printf '\\0%.0s' {1..15} >&\"$data\"\n"
+                "printf '\\x0f\\x01\\0' >&\"$data\"\n"
+                "kill -KILL $$\n");
+  write_file(file("emulator"), dying);
+  for (const char* output : {"x.bin", "x.binz"}) {
+    const ProcessResult result = recorded(output);
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_THAT(result.err, HasSubstr(std::string(output) + " holds the 2 bus records"));
+    EXPECT_EQ(end_of(run({"info", "--json", output}).out), "\"end\":\"source gone\"");
+    std::filesystem::remove(file("x.side.csv"));
+  }
 }
 
 TEST_F(RecordTest, NeedsNoRoomForTemporaryFiles) {
