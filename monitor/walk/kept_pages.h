@@ -3,9 +3,11 @@
 // dropped since (Intel SDM vol. 3, 4.10). A real TLB is smaller, but a program can see the
 // difference only if it changes a page table that is in use without dropping its translations.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "monitor/bus/guest_memory.h"
 #include "monitor/state/control_registers.h"
@@ -24,8 +26,8 @@ class KeptPages {
 
   /// By linear page number, for a load or a store that needs no walk; nullptr if it is not held.
   const Page* find(std::uint64_t page, bool store = false) const {
-    const auto found = pages_.find(page);
-    if (found == pages_.end() || !is_held(page, found->second)) return nullptr;
+    const Item* const found = item(page);
+    if (found == nullptr || !is_held(page, found->second)) return nullptr;
     return !store || found->second.page.dirty ? &found->second.page : nullptr;
   }
   void keep(std::uint64_t page, const Page& its) {
@@ -34,7 +36,10 @@ class KeptPages {
   }
   /// A store to a page that is held needs no further walk.
   void store(std::uint64_t page) { pages_[page].page.dirty = true; }
-  void drop(std::uint64_t page) { pages_.erase(page); }
+  void drop(std::uint64_t page) {
+    recent(page) = nullptr;
+    pages_.erase(page);
+  }
   /// Control registers are written: drops what a processor drops (Intel SDM vol. 3, 4.10.4.1).
   void change_control(const ControlRegisters& before, const ControlRegisters& after,
                       bool loads_cr3) {
@@ -58,9 +63,18 @@ class KeptPages {
     Page page;
     std::uint64_t since = 0;  ///< of `now_`
   };
-  static constexpr std::size_t kMost = 1 << 14;
+  using Item = std::pair<const std::uint64_t, Held>;
+  static constexpr std::size_t kMost = 1 << 14, kRecent = 1 << 10;
   static constexpr unsigned kLargeShift = 9;  ///< of page numbers
 
+  const Item*& recent(std::uint64_t page) const { return recent_[page % kRecent]; }
+  /// What is there of a page, held or not. To look through a bucket takes most of a walk's time.
+  const Item* item(std::uint64_t page) const {
+    const Item*& its = recent(page);
+    if (its != nullptr && its->first == page) return its;
+    const auto found = pages_.find(page);
+    return found == pages_.end() ? nullptr : its = &*found;
+  }
   bool is_held(std::uint64_t page, const Held& held) const {
     if (held.since <= all_dropped_ || (!held.page.global && held.since <= unglobal_dropped_))
       return false;
@@ -69,11 +83,13 @@ class KeptPages {
     return dropped == large_dropped_.end() || held.since > dropped->second;
   }
   void forget_dropped() {
+    recent_.fill(nullptr);
     std::erase_if(pages_, [this](const auto& item) { return !is_held(item.first, item.second); });
     most_ = kMost + 2 * pages_.size();
   }
 
   std::unordered_map<std::uint64_t, Held> pages_;
+  mutable std::array<const Item*, kRecent> recent_{};  ///< where items are: they are not moved
   std::unordered_map<std::uint64_t, std::uint64_t> large_dropped_;  ///< when, by region
   std::size_t most_ = kMost;  ///< there may be as many before those that were dropped are removed
   std::uint64_t now_ = 0, all_dropped_ = 0, unglobal_dropped_ = 0;
