@@ -287,6 +287,7 @@ void BusModel::fetch_uncached(PhysicalAddress address, std::span<const std::uint
       uncached_read(RecordType::code_read, from, part, flags);
       continue;
     }
+    memory_.note_use(dword, GuestMemory::kCode);
     const bool same = memory_.is_ram(dword, 4)
                           ? are_equal(part.data(), memory_.shadow(from), part.size()) &&
                                 !memory_.differs(dword, 4)

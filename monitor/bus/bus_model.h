@@ -186,6 +186,7 @@ class BusModel {
     return true;
   }
   // Without a cache.
+  bool shows_all() const { return model_ == CacheModel::none; }
   /// Whether the bus shows the access and nothing else: nobody else has changed what is read, and
   /// what is written is not what was fetched last.
   bool is_plain(const PageInRam& page, bool store, PhysicalAddress address,
@@ -194,13 +195,11 @@ class BusModel {
     if (!store) return are_equal(bytes.data(), page.shadow + (address & 0xfff), bytes.size());
     return fetched_dword_ - address >= bytes.size() && address - fetched_dword_ >= 4;
   }
-  void read_plainly(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
-    sink_.single(RecordType::data_read, address, bytes, 0);
-  }
-  void write_plainly(const PageInRam& page, PhysicalAddress address,
-                     std::span<const std::uint8_t> bytes) {
-    sink_.single(RecordType::data_write, address, bytes, 0);
-    std::memcpy(page.shadow + (address & 0xfff), bytes.data(), bytes.size());
+  void show_plainly(const PageInRam& page, bool store, PhysicalAddress address,
+                    std::span<const std::uint8_t> bytes) {
+    sink_.single(store ? RecordType::data_write : RecordType::data_read, address, bytes, 0);
+    if (!store) return;
+    copy_operand(page.shadow + (address & 0xfff), bytes.data(), bytes.size());
     memory_.note_store(page.live);
   }
   /// fetch() of code that nobody else has changed. Returns false, and does nothing, otherwise.

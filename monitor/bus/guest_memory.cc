@@ -27,6 +27,7 @@ bool GuestMemory::find(const std::string& backend_name) {
     low_bytes_ = bytes_ = end - begin;
   }
   std::fclose(maps);
+  uses_.assign(bytes_ / kPageBytes + 1, 0);
   return found == 1;
 }
 
@@ -81,7 +82,6 @@ bool GuestMemory::snapshot() {
     if (p == MAP_FAILED) return false;
     shadow_ = static_cast<std::uint8_t*>(p);
   }
-  uses_.assign(bytes_ / kPageBytes + 1, 0);
   // What the machine never used is not copied: to read it would take memory for it.
   std::vector<unsigned char> used(kStretch / kPageBytes);
   for (std::uint64_t at = 0; at < bytes_; at += kStretch) {

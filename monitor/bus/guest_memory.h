@@ -148,7 +148,7 @@ class GuestMemory {
   Notice as_processor_left(PhysicalAddress address, std::span<std::uint8_t> bytes) const;
   bool has_left() const { return !left_.empty(); }
 
-  // What the processor has used a page for. Known since the last snapshot().
+  // What the processor has used a page for. Needs find() to have succeeded.
   enum Use : std::uint8_t { kCode = 1, kTable = 2 };
   void note_use(PhysicalAddress address, Use use) {
     if (is_ram(address, 1)) uses_[offset_of(address) / kPageBytes] |= use;

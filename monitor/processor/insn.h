@@ -57,6 +57,8 @@ struct alignas(64) Insn {
   InsnClass what;
   std::array<std::uint8_t, 15> bytes{};
 
+  /// It reads what it is going to store to, as a processor does.
+  bool updates_plainly() const { return accesses_plainly && what.updates_memory; }
   /// An offset or a linear address of its mode: of 32 bits outside 64-bit mode.
   std::uint64_t narrowed(std::uint64_t address) const {
     return code == CodeSize::bits64 ? address : static_cast<std::uint32_t>(address);
@@ -85,7 +87,8 @@ class TaggedInsn {
               (insn.segments | flag(insn.loads_unseen, kLoads) |
                flag(insn.accesses_unseen, kStores) |
                flag(insn.what.kind == InsnKind::plain, kPlain) |
-               flag(insn.in_first_page, kInFirstPage) | flag(insn.user, kUser))
+               flag(insn.in_first_page, kInFirstPage) | flag(insn.user, kUser) |
+               flag(insn.updates_plainly(), kUpdates))
                   << kShift) {}
   void* word() const { return reinterpret_cast<void*>(word_); }
   const Insn* insn() const {
@@ -98,11 +101,12 @@ class TaggedInsn {
   bool is_plain() const { return has(kPlain); }
   bool in_first_page() const { return has(kInFirstPage); }
   bool user() const { return has(kUser); }
+  bool updates_plainly() const { return has(kUpdates); }
 
  private:
   static constexpr unsigned kShift = 48;
   /// Bits after those of the segments.
-  enum Bit : unsigned { kLoads = 6, kStores, kPlain, kInFirstPage, kUser };
+  enum Bit : unsigned { kLoads = 6, kStores, kPlain, kInFirstPage, kUser, kUpdates };
   static std::uintptr_t flag(bool set, Bit bit) { return std::uintptr_t{set} << bit; }
   bool has(Bit bit) const { return (word_ >> (kShift + bit) & 1) != 0; }
 

@@ -132,6 +132,7 @@ void look_ahead() {
   const bool counts = stop.kind == Trigger::Kind::count;
   monitor->quiet_until = !quiet ? 0 : counts ? stop.number : ~std::uint64_t{0};
   monitor->has_quick_accesses = quiet && recorder.has_quick_accesses();
+  monitor->shows_all = recorder.shows_all();
 }
 
 /// Whether so many instructions can begin without a check of each.
@@ -216,6 +217,23 @@ inline void catch_up_quickly() {
   now.next_begun = last + 1;
 }
 
+/// Whether the recorder takes an access that is in a page as held: what is left where the shortest
+/// way is not enough. `told`: it has been told of all that began until then.
+[[gnu::noinline]] bool is_taken_in_page(TaggedInsn insn, const HeldPage& page, bool store,
+                                        std::uint64_t linear, unsigned size, bool told) {
+  Recorder& recorder = monitor->now->recorder;
+  __builtin_prefetch(page.in_ram.shadow + (linear & 0xfff));
+  if (!told) {
+    const std::uint64_t number = page.page;
+    catch_up_quickly();
+    recorder.settle();
+    // Without paging, the page of what began may be held now in place of this one.
+    if (!monitor->has_quick_accesses || page.page != number) return false;
+  }
+  return monitor->shows_all ? recorder.show_quickly(insn, page, store, linear, size)
+                            : recorder.fill_quickly(insn, page, store, linear, size);
+}
+
 /// Whether the recorder takes an access by its shortest ways. It may be told later of what began.
 [[gnu::always_inline]] inline bool is_taken_quickly(TaggedInsn insn, bool store,
                                                     qemu_plugin_meminfo_t info,
@@ -228,14 +246,9 @@ inline void catch_up_quickly() {
   const HeldPage* const page =
       size > kMostBytes ? nullptr : now.recorder.quick_page(insn, store, linear, size, told);
   if (page == nullptr) return false;
-  if (now.recorder.access_quickly(insn, *page, store, linear, size)) return true;
-  __builtin_prefetch(page->in_ram.shadow + (linear & 0xfff));
-  if (!told) {
-    catch_up_quickly();
-    now.recorder.settle();
-    if (!monitor->has_quick_accesses) return false;
-  }
-  return now.recorder.fill_quickly(insn, *page, store, linear, size);
+  if (!monitor->shows_all && now.recorder.access_quickly(insn, *page, store, linear, size))
+    return true;
+  return is_taken_in_page(insn, *page, store, linear, size, told);
 }
 
 /// Tells the recorder of what began before a store that RAM has already, as if RAM did not have it.
@@ -321,10 +334,10 @@ void on_start(unsigned, void* user) {
     end_turn_in_time();
 }
 
-void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const TaggedInsn tagged(user);
-  if (is_taken_quickly(tagged, false, info, linear) || !watches_accesses()) return;
-  const Insn& insn = *tagged.insn();
+namespace {
+
+[[gnu::noinline]] void load(const Insn& insn, qemu_plugin_meminfo_t info, std::uint64_t linear) {
+  if (!watches_accesses()) return;
   const ReportedAccess access = access_at(info, linear);
   catch_up_quickly();
   monitor->now->recorder.settle();
@@ -336,10 +349,8 @@ void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* u
   show(insn, false, linear, access, bytes_of(value, access));
 }
 
-void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const TaggedInsn tagged(user);
-  if (is_taken_quickly(tagged, true, info, linear) || !watches_accesses()) return;
-  const Insn& insn = *tagged.insn();
+[[gnu::noinline]] void store(const Insn& insn, qemu_plugin_meminfo_t info, std::uint64_t linear) {
+  if (!watches_accesses()) return;
   const ReportedAccess access = access_at(info, linear);
   if (access.where == nullptr) {
     catch_up();
@@ -356,6 +367,18 @@ void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* 
   if (access.is_quick() && monitor->now->recorder.store_unseen(insn, linear, access.address, bytes))
     return;
   if (monitor->phase == Phase::recording) show(insn, true, linear, access, bytes);
+}
+
+}  // namespace
+
+void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+  const TaggedInsn insn(user);
+  if (!is_taken_quickly(insn, false, info, linear)) load(*insn.insn(), info, linear);
+}
+
+void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+  const TaggedInsn insn(user);
+  if (!is_taken_quickly(insn, true, info, linear)) store(*insn.insn(), info, linear);
 }
 
 }  // namespace citcat::monitor

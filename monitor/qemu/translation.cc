@@ -98,6 +98,8 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const Insn* const before = n == 0 ? nullptr : insn - 1;
     *insn = describe(handle, n == 0, user, code);
     complete(*insn, before, monitor->options.cache);
+    // Before it is known what was fetched of it: stores to it are looked at.
+    monitor->memory.note_use(insn->physical, GuestMemory::kCode);
     insn->waits_for_stop = may_be_last(*insn);
     // Such a store is made for the processor for which the block is translated: see running().
     insn->waits = !monitor->several() && may_wait(*insn, before);

@@ -113,7 +113,8 @@ class Recorder {
   [[gnu::always_inline]] const HeldPage* quick_page(TaggedInsn insn, bool store,
                                                     std::uint64_t linear, unsigned size,
                                                     bool told) const {
-    const bool may = store ? insn.accesses_unseen() : insn.loads_unseen();
+    const bool updates = !store && insn.updates_plainly();
+    const bool may = store ? insn.accesses_unseen() : insn.loads_unseen() || updates;
     if (!may || !in_one_long_line(linear, size) || !seen_.cpu.segments.allow(insn.segments()))
       return nullptr;
     // A walk since the recorder was told last may have put another page in place of this code's.
@@ -127,7 +128,7 @@ class Recorder {
           (!store && flight.attempt.may_begin_anew(linear)))
         return nullptr;
     }
-    const HeldPage* const page = seen_.cpu.walker.surely_held(linear, store, insn.user());
+    const HeldPage* const page = seen_.cpu.walker.surely_held(linear, store, updates, insn.user());
     // A store has nothing to do with code or tables of pages.
     return page != nullptr && store && seen_.cpu.memory.uses_of(page->in_ram.live) != 0 ? nullptr
                                                                                         : page;
@@ -151,12 +152,25 @@ class Recorder {
     note_quickly(insn, store, linear);
     return true;
   }
+  /// Without a cache: takes one that the bus shows. The recorder has been told of all that began.
+  [[gnu::always_inline]] bool show_quickly(TaggedInsn insn, const HeldPage& page, bool store,
+                                           std::uint64_t linear, unsigned size) {
+    BusModel& bus = seen_.cpu.bus;
+    const PhysicalAddress address = page.frame | (linear & 0xfff);
+    const std::span<const std::uint8_t> value(page.in_ram.live + (linear & 0xfff), size);
+    if (!bus.is_plain(page.in_ram, store, address, value)) return false;
+    seen_.recording.set_position();
+    bus.show_plainly(page.in_ram, store, address, value);
+    note_quickly(insn, store, linear);
+    return true;
+  }
+  bool shows_all() const { return seen_.cpu.bus.shows_all(); }
   /// Whether there are such accesses now, as far as nothing is looked at that a memory access or
   /// the beginning of a plain instruction may change.
   bool has_quick_accesses() const {
     const ObservedProcessor& cpu = seen_.cpu;
-    return cpu.bus.has_code_cache() && !cpu.bus.is_disabled() && !cpu.several &&
-           !units_.far_transfer.switches_task() && !cpu.breakpoints.watch_data() &&
+    return (cpu.bus.has_code_cache() || cpu.bus.shows_all()) && !cpu.bus.is_disabled() &&
+           !cpu.several && !units_.far_transfer.switches_task() && !cpu.breakpoints.watch_data() &&
            !cpu.walker.keeps_pointers() && !cpu.in_real_mode() && !cpu.log.failed();
   }
   /// Takes notice of quick accesses of the instruction in flight. To be called before anything else
@@ -206,12 +220,12 @@ class Recorder {
   bool load_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address, unsigned size) {
     Attempt& attempt = seen_.flight.attempt;
     // It may be begun anew, may be refused for the right to write, and may mark tables.
-    if (!insn.loads_unseen || attempt.may_begin_anew(linear) ||
+    if (!may_load_unseen(insn) || attempt.may_begin_anew(linear) ||
         !access_is_unseen(insn, linear, size))
       return false;
-    const HeldPage* const page = seen_.cpu.walker.held(linear, false, address);
+    const HeldPage* const page = page_of(insn, false, linear, address);
     if (page == nullptr || !seen_.cpu.bus.read_unseen(page->in_ram, address, size)) return false;
-    if (!is_sure(*page, insn)) seen_.cpu.walker.confirm(linear, insn.user);
+    if (!is_sure(*page, insn, false)) seen_.cpu.walker.confirm(linear, insn.user, false);
     attempt.note_load(linear);
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(false);
     return true;
@@ -223,7 +237,7 @@ class Recorder {
       return false;
     const HeldPage* const page = seen_.cpu.walker.held(linear, true, address);
     if (page == nullptr || !seen_.cpu.bus.write_unseen(page->in_ram, address, value)) return false;
-    if (!is_sure(*page, insn)) seen_.cpu.walker.confirm(linear, insn.user);
+    if (!is_sure(*page, insn, true)) seen_.cpu.walker.confirm(linear, insn.user, true);
     seen_.flight.attempt.note_store();
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(true);
     return true;
@@ -232,17 +246,20 @@ class Recorder {
   bool access_plainly(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
                       std::span<const std::uint8_t> value) {
     Attempt& attempt = seen_.flight.attempt;
-    if (!(store ? insn.accesses_unseen : insn.loads_unseen && !attempt.may_begin_anew(linear)) ||
+    if (!(store ? insn.accesses_unseen
+                : may_load_unseen(insn) && !attempt.may_begin_anew(linear)) ||
         !access_is_unseen(insn, linear, static_cast<unsigned>(value.size())))
       return false;
-    const HeldPage* const page = seen_.cpu.walker.held(linear, store, address);
+    const HeldPage* const page = page_of(insn, store, linear, address);
     if (page == nullptr || !seen_.cpu.bus.is_plain(page->in_ram, store, address, value))
       return false;
+    if (!is_sure(*page, insn, store)) seen_.cpu.walker.confirm(linear, insn.user, store);
     seen_.recording.set_position();
+    seen_.cpu.bus.show_plainly(page->in_ram, store, address, value);
     if (store)
-      seen_.cpu.bus.write_plainly(page->in_ram, address, value), attempt.note_store();
+      attempt.note_store();
     else
-      seen_.cpu.bus.read_plainly(address, value), attempt.note_load(linear);
+      attempt.note_load(linear);
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(store);
     return true;
   }
@@ -258,7 +275,7 @@ class Recorder {
   void begin_with(std::uint32_t window);
   void fetch_behind(const Insn& insn) {
     const std::uint64_t linear = seen_.code.linear_of(insn);
-    if (seen_.code.fetch_unseen(insn, linear)) return;
+    if (!shows_all() && seen_.code.fetch_unseen(insn, linear)) return;
     seen_.recording.set_position();
     seen_.code.fetch(insn, linear);
   }
@@ -279,9 +296,21 @@ class Recorder {
            size <= left_in_page(linear);
   }
 
-  bool is_sure(const HeldPage& page, const Insn& insn) const {
-    return (page.sure_for >> int{insn.user} & 1) != 0 &&
-           page.sure_at == seen_.cpu.memory.table_stores();
+  bool is_sure(const HeldPage& page, const Insn& insn, bool may_store) const {
+    const unsigned sure =
+        HeldPage::sure_bit(insn.user, false) | HeldPage::sure_bit(insn.user, may_store);
+    return (page.sure_for & sure) == sure && page.sure_at == seen_.cpu.memory.table_stores();
+  }
+  static bool may_load_unseen(const Insn& insn) {
+    return insn.loads_unseen || insn.updates_plainly();
+  }
+  /// The page of an access, held for it; nullptr where a load may be refused for the right to
+  /// write.
+  const HeldPage* page_of(const Insn& insn, bool store, std::uint64_t linear,
+                          PhysicalAddress address) {
+    const bool updates = !store && !insn.loads_unseen;
+    const HeldPage* const page = seen_.cpu.walker.held(linear, store || updates, address);
+    return page != nullptr && updates && !is_sure(*page, insn, true) ? nullptr : page;
   }
   void note_quickly(TaggedInsn insn, bool store, std::uint64_t linear) {
     if (!insn.is_plain()) {

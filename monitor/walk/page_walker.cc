@@ -249,7 +249,7 @@ std::optional<PhysicalAddress> PageWalker::locate(std::uint64_t address) const {
 }
 
 /// The emulator finds another page only if it walks again, through tables that have changed.
-void PageWalker::confirm(std::uint64_t linear, bool user) {
+void PageWalker::confirm(std::uint64_t linear, bool user, bool stored) {
   const std::uint64_t page = reach(linear) >> 12;
   Entry& held = *found_[page % kFound];
   if (held.page != page || held.in_ram.live == nullptr || !held.in_ram.plain) return;
@@ -261,7 +261,9 @@ void PageWalker::confirm(std::uint64_t linear, bool user) {
   }
   if (held.sure_at != memory_.table_stores()) held.sure_for = 0;
   held.sure_at = memory_.table_stores();
-  held.sure_for |= static_cast<std::uint8_t>(1u << int{user});
+  held.sure_for |= static_cast<std::uint8_t>(HeldPage::sure_bit(user, false));
+  if (stored && (!paging() || may_store(reach(linear), user)))
+    held.sure_for |= static_cast<std::uint8_t>(HeldPage::sure_bit(user, true));
 }
 
 /// The rights of all levels together, without a trace on the bus: a bit is set if no level denies

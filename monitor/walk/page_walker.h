@@ -29,9 +29,15 @@ struct alignas(64) HeldPage {
   bool dirty = false, global = false;
   bool large = false;  ///< a piece of a larger page
   // Where the emulator certainly goes there, as long as no tables are stored to: bits for programs
-  // at level 3 and for others, and the number of such stores until then.
+  // at level 3 and for others, the same where they may also store there, and the number of such
+  // stores until then.
   std::uint8_t sure_for = 0;
   std::uint32_t sure_at = 0;
+
+  /// The bit of `sure_for`. `may_store`: that the right to store is known, too.
+  static constexpr unsigned sure_bit(bool user, bool may_store) {
+    return 1u << (int{user} + 2 * int{may_store});
+  }
 };
 static_assert(sizeof(HeldPage) == 64);
 
@@ -89,18 +95,22 @@ class PageWalker {
     return found != nullptr && (found->frame | (linear & 0xfff)) == physical ? found : nullptr;
   }
   /// The same where the emulator need not be asked where it goes. Only RAM that
-  /// may be cached is held for sure.
-  [[gnu::always_inline]] const HeldPage* surely_held(std::uint64_t linear, bool store,
+  /// may be cached is held for sure. `updates`: it is read, and then stored to.
+  [[gnu::always_inline]] const HeldPage* surely_held(std::uint64_t linear, bool store, bool updates,
                                                      bool user) const {
     const std::uint64_t page = (linear & reach_) >> 12;
     const Entry& found = *found_[page % kFound];
-    if (found.page != page || (store && !found.dirty) || (found.sure_for >> int{user} & 1) == 0 ||
-        found.sure_at != memory_.table_stores() || is_marked_since(found))
+    const unsigned sure =
+        HeldPage::sure_bit(user, false) | (updates ? HeldPage::sure_bit(user, true) : 0u);
+    if (found.page != page || ((store || updates) && !found.dirty) ||
+        (found.sure_for & sure) != sure || found.sure_at != memory_.table_stores() ||
+        is_marked_since(found))
       return nullptr;
     return &found;
   }
   /// The emulator has gone to a page as it is held. Finds out whether it will go there again.
-  void confirm(std::uint64_t linear, bool user);
+  /// `stored`: it has stored there.
+  void confirm(std::uint64_t linear, bool user, bool stored);
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
