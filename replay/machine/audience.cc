@@ -8,10 +8,11 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
     Interest interest = observer->interest();
     each_access_ |= interest.each_access();
     const bool stores = interest.code == Detail::stores;
-    const bool references = interest.code == Detail::references;
+    const bool accesses = interest.code == Detail::accesses;
+    const bool references = accesses || interest.code == Detail::references;
     if (interest.code != Detail::nothing) {
       followers_.push_back({observer});
-      wants_more_than_stores_ |= !stores;
+      wants_walks_ |= !stores && !accesses;
     }
     wants_references_ |= stores || references;
     interest.stores |= stores || references;

@@ -30,10 +30,12 @@ class JointInterest {
   }
   /// Somebody receives blocks,
   bool blocks() const {
-    return has(bit(Detail::records) | bit(Detail::blocks) | bit(Detail::references));
+    return has(bit(Detail::records) | bit(Detail::blocks) | bit(Detail::accesses) |
+               bit(Detail::references));
   }
   /// and with them what they read and stored; or has room for records.
   bool references() const { return has(bit(Detail::references)); }
+  bool accesses() const { return has(bit(Detail::accesses)); }
   bool records() const { return has(bit(Detail::records)); }
   /// Somebody receives no blocks,
   bool passes() const {
@@ -66,13 +68,14 @@ class Audience {
   bool wants_reads() const { return wants_reads_; }
   /// Whether somebody wants to know what blocks read and store.
   bool wants_references() const { return wants_references_; }
-  /// Whether those that somebody wants are stores alone, and nobody receives blocks but for them.
-  bool wants_only_stores() const { return wants_references_ && !wants_more_than_stores_; }
+  /// Whether nobody wants to know what page walks read within blocks.
+  bool wants_no_walks() const { return !wants_walks_; }
   /// Whether somebody wants to know what code at this instruction reads or stores. Where that may
   /// have changed since ask(), somebody may.
   bool wants_references_at(std::uint64_t instruction) const {
     const bool is_known = instruction >= asked_at_ && instruction < joint_.until;
-    return wants_references_ && (!is_known || joint_.references() || joint_.stores());
+    return wants_references_ &&
+           (!is_known || joint_.references() || joint_.accesses() || joint_.stores());
   }
   /// The run goes on elsewhere, or for others.
   void forget_answer() { asked_at_ = ~std::uint64_t{0}; }
@@ -182,7 +185,7 @@ class Audience {
   bool each_access_ = false;
   bool wants_reads_ = false;
   bool wants_references_ = false;
-  bool wants_more_than_stores_ = false;
+  bool wants_walks_ = false;
   bool judges_reads_ = false;
   RunControl control_;
 };

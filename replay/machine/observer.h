@@ -44,7 +44,8 @@ struct ExecutedInstruction {
   PhysAddr physical;         ///< of its first byte
   std::uint8_t ea_count = 0;
   LinearAddr ea[2];  ///< addresses of operands, as docs/formats/kt.md says
-  /// Its reads and stores in order, with Detail::references; otherwise empty.
+  /// Its reads and stores in order, with Detail::references, and of strings with Detail::accesses;
+  /// otherwise empty.
   std::span<const DataReference> references;
 };
 
@@ -75,6 +76,8 @@ enum class Detail : std::uint8_t {
   trail,       ///< passed() and counted(), and ran() for the last instructions that passed
   records,     ///< KT records if the observer has room for them (record_room()), otherwise ran()
   blocks,      ///< ran()
+  accesses,    ///< ran(); what blocks read and store follows from their code and their effective
+               ///< addresses (x86/decode/addressed_accesses.h)
   references,  ///< ran(), with the reads and stores of each block
 };
 
@@ -133,9 +136,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   /// Everything that the observer may ever want; called once, when the machine is made. Code that
-  /// does not run in blocks is reported with Detail::stores by write(), and with Detail::references
-  /// by write(), fetch() and read(), before its instruction(). Page walks that code causes are
-  /// among its references, in order.
+  /// does not run in blocks is reported with Detail::stores by write(), and with Detail::accesses
+  /// and Detail::references by write(), fetch() and read(), before its instruction(). With
+  /// Detail::references, page walks that code causes are among its references, in order.
   virtual Interest interest() const { return Interest::changes(); }
   /// What the observer wants of ordinary code (`code`, `trail`) from this instruction on; called
   /// again and again. Whatever it returns, the observer receives code that does not run in blocks:

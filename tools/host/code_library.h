@@ -41,7 +41,7 @@ struct KnownCode {
 
 /// One execution of a block of the machine; `code` is its code.
 inline Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first) {
-  return {code.block, first, block.addresses(), block.references()};
+  return Execution::ordinary(code.block, first, block.addresses(), block.references());
 }
 
 /// The pieces stay valid as long as the library lives: code that is made again at the same place is

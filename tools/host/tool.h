@@ -37,6 +37,8 @@ namespace citcat::tools {
 struct Wants {
   bool counts = false;      ///< counted(): how often each piece of code ran
   bool executions = false;  ///< run(), in program order
+  /// Execution::references() of code that is not Execution::is_ordinary().
+  bool accesses = false;
   bool references = false;  ///< Execution::references(), without page walks
   bool walks = false;       ///< page walks among them
   /// run() gets one instruction at a time, and Context::machine() is the state after it. Slow.
@@ -51,13 +53,15 @@ struct Wants {
   std::uint32_t trail = 0;
 
   constexpr Wants operator|(const Wants& o) const {
-    return {counts || o.counts, executions || o.executions, references || o.references,
-            walks || o.walks,   registers || o.registers,   values || o.values,
-            events || o.events, passes || o.passes,         trail > o.trail ? trail : o.trail};
+    return {counts || o.counts,     executions || o.executions,
+            accesses || o.accesses, references || o.references,
+            walks || o.walks,       registers || o.registers,
+            values || o.values,     events || o.events,
+            passes || o.passes,     trail > o.trail ? trail : o.trail};
   }
   /// The tool needs executions in their order.
   constexpr bool any_execution() const {
-    return executions || references || walks || registers || values;
+    return executions || accesses || references || walks || registers || values;
   }
 };
 
@@ -120,6 +124,13 @@ class Execution {
         iterations_(iterations),
         step_(step),
         does_nothing_(does_nothing) {}
+  /// Of ordinary code.
+  static Execution ordinary(const StaticBlock& block, Position first, const LinearAddr* addresses,
+                            std::span<const Reference> references) {
+    Execution execution(block, first, addresses, references);
+    execution.is_ordinary_ = true;
+    return execution;
+  }
 
   const StaticBlock& block() const { return *block_; }
   /// The position of the first instruction, or iteration.
@@ -136,6 +147,8 @@ class Execution {
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
     return addresses_[(*block_)[i].addresses_before + number];
   }
+  /// All of them, one instruction after the other; null if they are not known.
+  const LinearAddr* addresses() const { return addresses_; }
   /// Appends all of them to `to`, one instruction after the other, to be kept for later; none with
   /// does_nothing().
   void append_addresses(std::vector<LinearAddr>& to) const {
@@ -145,12 +158,17 @@ class Execution {
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
+  /// Ordinary code ran, as a block or as a part of one. With Wants::accesses alone, its accesses are
+  /// not in references(): they follow from its addresses (x86/decode/addressed_accesses.h).
+  bool is_ordinary() const { return is_ordinary_; }
   /// Instruction `i` as if it had been reported alone, as `block`, with these references.
   Execution instruction(const StaticBlock& block, std::uint32_t i,
                         std::span<const Reference> references) const {
     const std::uint32_t before = (*block_)[i].addresses_before;
     const Position at{first_.instruction + i, i == 0 ? first_.iteration : 0};
-    return {block, at, addresses_ != nullptr ? addresses_ + before : nullptr, references};
+    Execution one(block, at, addresses_ != nullptr ? addresses_ + before : nullptr, references);
+    one.is_ordinary_ = is_ordinary_;
+    return one;
   }
 
  private:
@@ -161,6 +179,7 @@ class Execution {
   std::uint32_t iterations_ = 1;
   std::uint32_t step_ = 0;
   bool does_nothing_;
+  bool is_ordinary_ = false;
 };
 
 /// Calls visit(const Reference&) for every access, iteration by iteration.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "x86/decode/addressed_accesses.h"
 #include "x86/flag_effects.h"
 
 namespace citcat::fast {
@@ -127,8 +128,10 @@ class BlockStore::Maker {
     }
   }
 
-  /// What loads EFLAGS is told to whoever compares.
+  /// What loads EFLAGS is told to whoever compares; and with addresses alone, accesses must follow
+  /// from them.
   bool fits_policy(const DecodedInstruction& info) const {
+    if (set_.policy.keep == Keep::addresses && !accesses_follow(info)) return false;
     return !compares() || info.kind != InstructionClass::popf;
   }
 

@@ -122,7 +122,8 @@ void FastTier::attend() {
     reporter_.report_counts();
     cpu_.audience.begin_counts();
   }
-  reporter_.references = now.references();
+  // Blocks that are judged may have accesses that do not follow from their addresses.
+  reporter_.references = now.references() || (exact_ && now.accesses());
   for (const auto& state : t_.states) state->tells_accesses = now.references();
   policy_ = policy_for(now.references() ? Keep::references
                        : now.blocks()   ? Keep::addresses

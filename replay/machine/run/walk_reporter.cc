@@ -13,8 +13,9 @@ void WalkReporter::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
   if (cpu_.audience.judge() != nullptr && !cpu_.audience.wants_each_access()) {
     cpu_.audience.read_to_judge(entry, size, AccessKind::walk, cpu_.position);
   }
-  if (cpu_.audience.wants_references() && !cpu_.audience.wants_only_stores())
+  if (cpu_.audience.wants_references() && !cpu_.audience.wants_no_walks()) {
     fast_.note_walk(entry, size);
+  }
 }
 
 void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
