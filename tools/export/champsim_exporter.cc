@@ -1,9 +1,8 @@
 // champsim: fixed records of instructions for ChampSim. Format and source: docs/export/champsim.md.
 
 #include <array>
+#include <bit>
 #include <cstring>
-#include <optional>
-#include <vector>
 
 #include "replay/trace/kt_sink.h"
 #include "tools/export/export_file.h"
@@ -17,7 +16,6 @@ constexpr std::size_t kDestinations = 2, kSources = 4;
 
 /// What a record has of the instruction alone, whichever execution of it is told.
 struct RecordHead {
-  std::uint64_t ip = 0;
   std::uint8_t is_branch = 0, branch_taken = 0;
   std::array<std::uint8_t, kDestinations> destination_registers{};
   std::array<std::uint8_t, kSources> source_registers{};
@@ -25,11 +23,12 @@ struct RecordHead {
 
 /// input_instr of ChampSim's inc/trace_instruction.h: 64 bytes without a hole.
 struct Record {
+  std::uint64_t ip = 0;
   RecordHead head;
   std::array<std::uint64_t, kDestinations> destination_memory{};
   std::array<std::uint64_t, kSources> source_memory{};
 };
-static_assert(sizeof(Record) == 64);
+static_assert(sizeof(Record) == 64 && sizeof(RecordHead) == sizeof(StepCode::known));
 
 /// ChampSim knows these by number (inc/trace_instruction.h, champsim::REG_*); kinds of branches
 /// follow from which of them are read and written.
@@ -70,7 +69,6 @@ class ChampsimTool final : public StepTool {
  private:
   RecordHead make_head(const StaticInstruction& code) {
     RecordHead record;
-    record.ip = code.linear.value;
     const DecodedInstruction& info = code.info;
     Slots sources(record.source_registers);
     Slots destinations(record.destination_registers);
@@ -148,36 +146,63 @@ class ChampsimTool final : public StepTool {
     if (by_register) sources.add(kOther, none);
   }
 
-  const RecordHead& head_of(const Step& step) {
-    if (step.code->number >= heads_.size()) heads_.resize(2 * std::size_t{step.code->number} + 1);
-    std::optional<RecordHead>& head = heads_[step.code->number];
-    if (!head) head = make_head(*step.code->instruction);
-    return *head;
+  std::uint64_t know(const StaticInstruction& code) override {
+    return std::bit_cast<std::uint64_t>(make_head(code));
+  }
+  static Record begin_record(const StepCode& code) {
+    Record record;
+    record.ip = code.linear.value;
+    record.head = std::bit_cast<RecordHead>(code.known);
+    return record;
   }
 
-  void step(const Step& step) override {
-    Record record;
-    record.head = head_of(step);
-    const InstructionClass kind = step.code->instruction->info.kind;
-    const bool always = kind != InstructionClass::jcc && kind != InstructionClass::loop &&
-                        kind != InstructionClass::into;
-    // What always goes somewhere is taken, also to the instruction behind it.
-    const bool taken = record.head.is_branch != 0 &&
-                       (step.next != step.code->behind || (step.completes && always));
-    record.head.branch_taken = taken ? 1 : 0;
+  /// What always goes somewhere is taken, also to the instruction behind it.
+  static bool is_taken(const StepCode& code, LinearAddr next, bool completes) {
+    if (next != code.behind()) return true;
+    const InstructionClass kind = code.instruction->info.kind;
+    return completes && kind != InstructionClass::jcc && kind != InstructionClass::loop &&
+           kind != InstructionClass::into;
+  }
+
+  template <class Accesses>
+  void add_accesses(const Accesses& accesses, Record& record) {
     Slots sources(record.source_memory);
     Slots destinations(record.destination_memory);
     std::uint64_t left_out = 0;
-    for (const StepAccess& a : step.accesses) {
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const StepAccess a = accesses[i];
       if (a.write) {
         destinations.add(a.linear.value, left_out);
       } else {
         sources.add(a.linear.value, left_out);
       }
     }
-    leave_out(left_out);
+    if (left_out != 0) leave_out(left_out);
+  }
+
+  void step(const Step& step) override {
+    Record record = begin_record(*step.code);
+    const bool taken =
+        record.head.is_branch != 0 && is_taken(*step.code, step.next, step.completes);
+    record.head.branch_taken = taken ? 1 : 0;
+    add_accesses(step.accesses, record);
     std::memcpy(file().room(sizeof record), &record, sizeof record);
     file().wrote(sizeof record);
+  }
+  void steps(const StepRun& run) override {
+    const std::size_t bytes = run.code.size() * sizeof(Record);
+    std::uint8_t* to = file().room(bytes);
+    run.for_each([&](const StepCode& code, const RunAccesses& accesses) {
+      Record record = begin_record(code);
+      if (record.head.is_branch != 0) {
+        const LinearAddr next = &code == &run.code.back() ? run.next : code.behind();
+        record.head.branch_taken = is_taken(code, next, true) ? 1 : 0;
+      }
+      if (accesses.size() != 0) add_accesses(accesses, record);
+      std::memcpy(to, &record, sizeof record);
+      to += sizeof record;
+    });
+    file().wrote(bytes);
   }
   bool stands_alone() const override { return true; }
   void end() override { file().finish(); }
@@ -185,8 +210,7 @@ class ChampsimTool final : public StepTool {
     out.value("accesses_left_out", "accesses for which a record has no place", totals().left_out);
   }
 
-  std::vector<std::optional<RecordHead>> heads_;  ///< by StepCode::number
-  std::uint64_t registers_left_out_ = 0;          ///< of distinct instructions
+  std::uint64_t registers_left_out_ = 0;  ///< of distinct instructions
 };
 
 std::unique_ptr<Tool> make_champsim(ToolOptions& options, const Setup& setup) {

@@ -73,44 +73,40 @@ class LineTool final : public StepTool {
   std::unique_ptr<Tool> part() const override { return std::make_unique<LineTool>(file().anew()); }
 
  private:
-  /// The line of a fetch, made once for each instruction.
-  struct FetchLine {
-    static constexpr std::size_t kLongest = 31;
-    std::array<std::uint8_t, kLongest> text;
-    std::uint8_t size = 0;
-  };
-
-  const FetchLine& fetch_line(const Step& step) {
-    if (step.code->number >= lines_.size()) lines_.resize(2 * std::size_t{step.code->number} + 1);
-    FetchLine& line = lines_[step.code->number];
-    if (line.size == 0) {
-      LineText text(line.text.data());
-      Form::fetch(*step.code->instruction, text);
-      line.size = static_cast<std::uint8_t>(text.size());
+  static std::uint8_t* add_fetch(const StepCode& code, std::uint8_t* to) {
+    LineText text(to);
+    Form::fetch(code, text);
+    return to + text.size();
+  }
+  template <class Accesses>
+  static std::uint8_t* add_accesses(const Accesses& accesses, std::uint8_t* to) {
+    for (std::size_t i = 0; i < accesses.size();) {
+      LineText text(to);
+      i += Form::access(accesses, i, text);
+      to += text.size();
     }
-    return line;
+    return to;
   }
 
   void step(const Step& step) override {
-    std::uint8_t* const begin =
-        file().room(FetchLine::kLongest + step.accesses.size() * LineText::kLongest);
+    std::uint8_t* const begin = file().room((1 + step.accesses.size()) * LineText::kLongest);
     std::uint8_t* to = begin;
-    if (!step.further) {
-      const FetchLine& line = fetch_line(step);
-      std::memcpy(to, line.text.data(), line.text.size());
-      to += line.size;
-    }
-    for (std::size_t i = 0; i < step.accesses.size();) {
-      LineText text(to);
-      i += Form::access(step.accesses.subspan(i), text);
-      to += text.size();
-    }
+    if (!step.further) to = add_fetch(*step.code, to);
+    to = add_accesses(step.accesses, to);
     file().wrote(static_cast<std::size_t>(to - begin));
   }
+  void steps(const StepRun& run) override {
+    std::uint8_t* const begin =
+        file().room((run.code.size() + run.access_count) * LineText::kLongest);
+    std::uint8_t* to = begin;
+    run.for_each([&](const StepCode& code, const RunAccesses& accesses) {
+      to = add_accesses(accesses, add_fetch(code, to));
+    });
+    file().wrote(static_cast<std::size_t>(to - begin));
+  }
+  bool needs_next() const override { return false; }
   bool stands_alone() const override { return true; }
   void end() override { file().finish(); }
-
-  std::vector<FetchLine> lines_;  ///< by StepCode::number
 };
 
 /// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
@@ -120,10 +116,12 @@ struct DinForm {
     out.add_address(address, 1);
     out.add("\n");
   }
-  static void fetch(const StaticInstruction& code, LineText& out) { line("2 ", code.linear, out); }
-  /// The line of the first access; returns of how many it is.
-  static std::size_t access(std::span<const StepAccess> accesses, LineText& out) {
-    line(accesses.front().write ? "1 " : "0 ", accesses.front().linear, out);
+  static void fetch(const StepCode& code, LineText& out) { line("2 ", code.linear, out); }
+  /// The line of access number `i`; returns of how many it is.
+  template <class Accesses>
+  static std::size_t access(const Accesses& accesses, std::size_t i, LineText& out) {
+    const StepAccess a = accesses[i];
+    line(a.write ? "1 " : "0 ", a.linear, out);
     return 1;
   }
 };
@@ -132,9 +130,8 @@ struct DinForm {
 /// written. An iteration of REP is an instruction of its own to Valgrind, too.
 struct LackeyForm {
   /// A read of what the next access writes.
-  static bool modifies(std::span<const StepAccess> accesses) {
-    return accesses.size() > 1 && !accesses[0].write && accesses[1].write &&
-           accesses[0].linear == accesses[1].linear && accesses[0].size == accesses[1].size;
+  static bool modifies(const StepAccess& a, const StepAccess& next) {
+    return !a.write && next.write && a.linear == next.linear && a.size == next.size;
   }
   static void line(std::string_view label, LinearAddr address, std::uint32_t size, LineText& out) {
     out.add(label);
@@ -143,12 +140,13 @@ struct LackeyForm {
     out.add_number(size);
     out.add("\n");
   }
-  static void fetch(const StaticInstruction& code, LineText& out) {
-    line("I  ", code.linear, code.info.length, out);
+  static void fetch(const StepCode& code, LineText& out) {
+    line("I  ", code.linear, code.length, out);
   }
-  static std::size_t access(std::span<const StepAccess> accesses, LineText& out) {
-    const StepAccess& a = accesses.front();
-    const bool both = modifies(accesses);
+  template <class Accesses>
+  static std::size_t access(const Accesses& accesses, std::size_t i, LineText& out) {
+    const StepAccess a = accesses[i];
+    const bool both = i + 1 < accesses.size() && modifies(a, accesses[i + 1]);
     line(both ? " M " : a.write ? " S " : " L ", a.linear, a.size, out);
     return both ? 2 : 1;
   }

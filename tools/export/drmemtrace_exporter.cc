@@ -88,10 +88,18 @@ class DrmemtraceTool final : public StepTool {
   TraceFolder& folder();
   DrmemtraceStream& stream_of(AddressSpaceId address_space);
   std::uint64_t time_of(const Step& step) const;
-  const DrmemtraceStream::Code& code_of(const Step& step);
+  void enter(const Step& step, std::uint64_t time);
   void write_step(const Step& step, std::uint64_t time);
   void write_held();
+  Wants wants() const override {
+    Wants wants = StepTool::wants();
+    wants.accesses = !form_.physical;
+    wants.references = form_.physical;
+    return wants;
+  }
+  std::uint64_t know(const StaticInstruction& code) override;
   void step(const Step& step) override;
+  void steps(const StepRun& run) override;
   void happened(const StepEvent& h) override;
   void end() override;
   void report_more(Report& out) const override;
@@ -99,13 +107,12 @@ class DrmemtraceTool final : public StepTool {
   DrmemtraceFiles files_;
   DrmemtraceStream::Form form_;
   std::shared_ptr<const BusTurns> turns_;
-  std::optional<TraceFolder> folder_;                         ///< else
-  std::map<std::uint32_t, DrmemtraceStream> streams_;         ///< by thread; of all: one
-  DrmemtraceStream* stream_ = nullptr;                        ///< of the last step that was written
-  AddressSpaceId address_space_ = 0;                          ///< of it
-  std::vector<std::optional<DrmemtraceStream::Code>> codes_;  ///< by StepCode::number
-  std::unordered_map<std::uint64_t, std::uint32_t> places_;   ///< numbers of addresses
-  std::uint64_t time_ = 0;                                    ///< that was written last
+  std::optional<TraceFolder> folder_;                        ///< else
+  std::map<std::uint32_t, DrmemtraceStream> streams_;        ///< by thread; of all: one
+  DrmemtraceStream* stream_ = nullptr;                       ///< of the last step that was written
+  AddressSpaceId address_space_ = 0;                         ///< of it
+  std::unordered_map<std::uint64_t, std::uint32_t> places_;  ///< numbers of addresses
+  std::uint64_t time_ = 0;                                   ///< that was written last
   /// Where there are several processors: branches with what happened after them, which get the
   /// time of what they lead to.
   struct Held {
@@ -147,15 +154,10 @@ std::uint64_t DrmemtraceTool::time_of(const Step& step) const {
   return turns_ ? turns_->turn_of(form_.processor, step.position) : step.position.instruction;
 }
 
-const DrmemtraceStream::Code& DrmemtraceTool::code_of(const Step& step) {
-  if (step.code->number >= codes_.size()) codes_.resize(2 * std::size_t{step.code->number} + 1);
-  auto& code = codes_[step.code->number];
-  if (!code) {
-    const auto number = static_cast<std::uint32_t>(places_.size());
-    const std::uint32_t place = places_.try_emplace(step.code->linear.value, number).first->second;
-    code.emplace(*step.code->instruction, form_.machine.model, place);
-  }
-  return *code;
+std::uint64_t DrmemtraceTool::know(const StaticInstruction& code) {
+  const auto number = static_cast<std::uint32_t>(places_.size());
+  const std::uint32_t place = places_.try_emplace(code.linear.value, number).first->second;
+  return std::bit_cast<std::uint64_t>(DrmemtraceStream::Code(code, form_.machine.model, place));
 }
 
 void DrmemtraceTool::step(const Step& step) {
@@ -163,7 +165,7 @@ void DrmemtraceTool::step(const Step& step) {
   if (!turns_) return write_step(step, time_of(step));
   constexpr std::size_t kMostHeld = 256;
   held_.push_back({step, {step.accesses.begin(), step.accesses.end()}, {}});
-  if (!DrmemtraceStream::is_branch(step, code_of(step)) || held_.size() == kMostHeld) write_held();
+  if (!DrmemtraceStream::is_branch(step) || held_.size() == kMostHeld) write_held();
 }
 
 void DrmemtraceTool::write_held() {
@@ -177,7 +179,28 @@ void DrmemtraceTool::write_held() {
   held_.clear();
 }
 
+void DrmemtraceTool::steps(const StepRun& run) {
+  if (turns_) return StepTool::steps(run);
+  if (form_.view == DrmemtraceStream::View::user && run.level != 3) return;
+  if (stream_ == nullptr || address_space_ != run.address_space) {
+    Step first;
+    first.code = run.code.data();
+    first.position = run.first;
+    first.level = run.level;
+    first.address_space = run.address_space;
+    enter(first, run.first.instruction);
+  }
+  time_ = run.first.instruction + run.code.size() - 1;
+  stream_->steps(run);
+}
+
 void DrmemtraceTool::write_step(const Step& step, std::uint64_t time) {
+  enter(step, time);
+  stream_->step(step);
+}
+
+/// The file of `step` is the one that is written.
+void DrmemtraceTool::enter(const Step& step, std::uint64_t time) {
   // Encodings serve where the run begins in the mode that they are decoded in.
   if (stream_ == nullptr && files_.encodings_by_mode) {
     form_.encodings = DrmemtraceStream::is_decodable(*step.code->instruction, form_.machine.model);
@@ -191,7 +214,6 @@ void DrmemtraceTool::write_step(const Step& step, std::uint64_t time) {
   } else if (!turns_) {
     time_ = time;
   }
-  stream_->step(step, code_of(step));
 }
 
 void DrmemtraceTool::happened(const StepEvent& h) {

@@ -52,7 +52,7 @@ DrEntry entry_type(const DecodedInstruction& info) {
 /// The same of one that was executed.
 DrEntry entry_type(const Step& step, DrEntry of_code) {
   if (step.further) return DrEntry::no_fetch;
-  const bool taken = of_code == DrEntry::untaken_jump && step.next != step.code->behind;
+  const bool taken = of_code == DrEntry::untaken_jump && step.next != step.code->behind();
   return taken ? DrEntry::taken_jump : of_code;
 }
 
@@ -81,7 +81,7 @@ bool is_decoded_right(const Step& step) {
                                                  info.opcode >> 2 == 0xe0 >> 2);
   const auto displacement = static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
   return (is_short || info.operand_bytes != 2 || info.bits64) &&
-         step.code->behind.value + displacement == step.next.value;
+         step.code->behind().value + displacement == step.next.value;
 }
 
 /// `b` lies right after `a`, as the selector of a far pointer does.
@@ -169,8 +169,8 @@ DrmemtraceStream::Code::Code(const StaticInstruction& code, CpuModel model, std:
       is_foreign(!is_decodable(code, model)),
       place(number) {}
 
-bool DrmemtraceStream::is_branch(const Step& step, const Code& code) {
-  return is_branch_entry(entry_type(step, code.type));
+bool DrmemtraceStream::is_branch(const Step& step) {
+  return is_branch_entry(entry_type(step, Code::of(*step.code).type));
 }
 
 DrmemtraceStream::DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceOutput> output)
@@ -241,9 +241,8 @@ void DrmemtraceStream::begin_chunk() {
 }
 
 /// Where level 3 begins nothing is open; elsewhere something is.
-void DrmemtraceStream::enter_level(const Step& step) {
-  const LinearAddr here = step.code->linear;
-  const unsigned least = step.level == kUserLevel ? 0 : 1;
+void DrmemtraceStream::enter_level(LinearAddr here, std::uint32_t level) {
+  const unsigned least = level == kUserLevel ? 0 : 1;
   const bool returned = std::exchange(returned_, false);
   // Something is left out of the trace, or another thread came here on behalf of this one.
   if (!is_told_where_ && !returned && here != last_next_) {
@@ -284,14 +283,14 @@ void DrmemtraceStream::write_page(LinearAddr linear, PhysAddr physical) {
 }
 
 void DrmemtraceStream::write_pages(const Step& step) {
-  write_page(step.code->linear, step.code->physical);
+  write_page(step.code->linear, step.code->instruction->physical);
   for (const StepAccess& a : step.accesses) write_page(a.linear, a.physical);
 }
 
-void DrmemtraceStream::write_encoding(const Step& step, const Code& known) {
+inline void DrmemtraceStream::write_encoding(const StepCode& step, const Code& known) {
   const StaticInstruction*& last = encoded_.at(known.place);
-  if (last == step.code->instruction) return;
-  const StaticInstruction& code = *step.code->instruction;
+  if (last == step.instruction) return;
+  const StaticInstruction& code = *step.instruction;
   const bool same = last != nullptr && last->info.length == code.info.length &&
                     last->info.bytes == code.info.bytes;
   last = &code;
@@ -316,29 +315,80 @@ DrEntry DrmemtraceStream::entry_of(const Step& step, const Code& code) {
   return type == DrEntry::direct_call ? DrEntry::indirect_call : DrEntry::indirect_jump;
 }
 
-void DrmemtraceStream::step(const Step& step, const Code& code) {
+void DrmemtraceStream::step(const Step& step) {
+  const Code code = Code::of(*step.code);
   const DrEntry type = entry_of(step, code);
   const bool fetched = type != DrEntry::no_fetch;
   if (fetched && out_.begin_instruction()) begin_chunk();
   if (form_.view == View::user) {
     follow_user(step);
   } else {
-    enter_level(step);
+    enter_level(step.code->linear, step.level);
   }
   if (form_.physical) write_pages(step);
   if (is_indirect(type)) out_.marker(DrMarker::branch_target, step.next.value);
-  if (fetched && form_.encodings) write_encoding(step, code);
+  if (fetched && form_.encodings) write_encoding(*step.code, code);
   out_.entry(type, step.code->length, step.code->linear.value);
-  for (const StepAccess& a : operand_accesses(step, code.has_pieces, records_)) {
-    out_.entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
-               a.linear.value);
-  }
+  for (const StepAccess& a : operand_accesses(step, code.has_pieces, records_)) write_access(a);
+  completed(type, *step.code, step.next);
+}
+
+inline void DrmemtraceStream::completed(DrEntry type, const StepCode& step, LinearAddr next) {
   behind_branch_ = is_branch_entry(type);
   last_is_sysenter_ = type == DrEntry::sysenter;
-  last_next_ = step.next;
-  last_behind_ = step.code->behind;
-  *expected_ = {step.next, false};
+  last_next_ = next;
+  last_behind_ = step.behind();
+  *expected_ = {next, false};
   if (later_ && !behind_branch_) tell_time(*later_);
+}
+
+inline void DrmemtraceStream::write_run_accesses(const StepCode& step, const Code& code,
+                                                 const RunAccesses& accesses) {
+  if (accesses.size() < 2 || !code.has_pieces) [[likely]] {
+    for (std::size_t i = 0; i < accesses.size(); ++i) write_access(accesses[i]);
+    return;
+  }
+  accesses_.clear();
+  for (std::size_t i = 0; i < accesses.size(); ++i) accesses_.push_back(accesses[i]);
+  Step alone;
+  alone.code = &step;
+  alone.accesses = accesses_;
+  for (const StepAccess& a : operand_accesses(alone, true, records_)) write_access(a);
+}
+
+/// As step() of each. Only the first may have been led to in another way than from the one before
+/// it, and only the last may transfer control.
+void DrmemtraceStream::steps(const StepRun& run) {
+  const StepCode& first = run.code.front();
+  const StepCode& last = run.code.back();
+  DrEntry type = DrEntry::instruction;
+  run.for_each([&](const StepCode& step, const RunAccesses& accesses) {
+    const Code code = Code::of(step);
+    if (code.type != DrEntry::instruction) [[unlikely]] {
+      Step end;
+      end.code = &step;
+      end.next = run.next;
+      type = entry_of(end, code);
+    } else if (form_.encodings && code.is_foreign) {
+      ++foreign_;
+    }
+    if (out_.begin_instruction()) [[unlikely]]
+      begin_chunk();
+    if (&step == &first) {
+      if (form_.view != View::user) {
+        enter_level(step.linear, run.level);
+      } else if (const auto& next = expected_->next; next && *next != step.linear) {
+        contexts_.moved(*next, step.linear, expected_->from_system_call, out_);
+      }
+    }
+    if (is_indirect(type)) out_.marker(DrMarker::branch_target, run.next.value);
+    if (form_.encodings) write_encoding(step, code);
+    out_.entry(type, step.length, step.linear.value);
+    write_run_accesses(step, code, accesses);
+    if (later_ && &step != &last) [[unlikely]]
+      tell_time(*later_);
+  });
+  completed(type, last, run.next);
 }
 
 void DrmemtraceStream::happened_in_system(const StepEvent& h) {

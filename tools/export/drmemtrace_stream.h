@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,18 +65,22 @@ class DrmemtraceStream {
   /// What an instruction is to DynamoRIO, whenever it runs.
   struct Code {
     Code(const StaticInstruction& code, CpuModel model, std::uint32_t number);
+    static Code of(const StepCode& code) { return std::bit_cast<Code>(code.known); }
     DrEntry type;         ///< of a jump that depends on something: untaken_jump
     bool has_pieces;      ///< one operand is accessed in several pieces
     bool is_foreign;      ///< not is_decodable()
     std::uint32_t place;  ///< the number of its address, which stands for that
   };
+  static_assert(sizeof(Code) == sizeof(StepCode::known));
 
   /// DynamoRIO wants what follows right after it, with no time in between.
-  static bool is_branch(const Step& step, const Code& code);
+  static bool is_branch(const Step& step);
 
   /// The run goes on in a thread of this file, with `step`, at `time`, which counts from 0.
   void enter(const Step& step, std::uint64_t time);
-  void step(const Step& step, const Code& code);
+  /// Of code that has a Code as StepCode::known, as all of these.
+  void step(const Step& step);
+  void steps(const StepRun& run);
   /// After a step of it.
   void happened(const StepEvent& h);
   void end(std::uint64_t time);
@@ -87,14 +92,20 @@ class DrmemtraceStream {
   void begin(const Step& step);
   void name_thread(std::uint32_t thread);
   void tell_time(std::uint64_t time);
-  void enter_level(const Step& step);
+  void enter_level(LinearAddr here, std::uint32_t level);
   void follow_user(const Step& step);
   void happened_in_system(const StepEvent& h);
   void begin_chunk();
   void forget_pages();
   void write_pages(const Step& step);
   void write_page(LinearAddr linear, PhysAddr physical);
-  void write_encoding(const Step& step, const Code& code);
+  void write_encoding(const StepCode& step, const Code& code);
+  void write_access(const StepAccess& a) {
+    out_.entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
+               a.linear.value);
+  }
+  void write_run_accesses(const StepCode& step, const Code& code, const RunAccesses& accesses);
+  void completed(DrEntry type, const StepCode& step, LinearAddr next);
   DrEntry entry_of(const Step& step, const Code& code);
 
   Form form_;
@@ -123,8 +134,8 @@ class DrmemtraceStream {
     bool from_system_call = false;
   };
   std::map<std::uint32_t, Expected> threads_;
-  Expected* expected_ = nullptr;     ///< of `thread_`
-  std::vector<StepAccess> records_;  ///< of one step, kept for its capacity
+  Expected* expected_ = nullptr;                ///< of `thread_`
+  std::vector<StepAccess> records_, accesses_;  ///< of one step, kept for their capacity
 };
 
 }  // namespace citcat::tools

@@ -47,11 +47,17 @@ struct Running {
 class PerfettoTool final : public StepTool {
  public:
   /// `turns`: of the bus, where several processors share it.
-  PerfettoTool(ExportFile file, std::size_t processor, std::shared_ptr<const BusTurns> turns)
-      : StepTool(std::move(file)), processor_(processor), turns_(std::move(turns)) {}
-  Wants wants() const override { return {.executions = true, .events = true}; }
+  PerfettoTool(ExportFile file, std::size_t processor, std::shared_ptr<const BusTurns> turns,
+               bool is_sampled)
+      : StepTool(std::move(file)),
+        processor_(processor),
+        turns_(std::move(turns)),
+        is_sampled_(is_sampled) {}
+  Wants wants() const override {
+    return {.executions = true, .events = true, .passes = !is_sampled_};
+  }
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<PerfettoTool>(file().anew(), processor_, turns_);
+    return std::make_unique<PerfettoTool>(file().anew(), processor_, turns_, is_sampled_);
   }
 
  private:
@@ -131,6 +137,16 @@ class PerfettoTool final : public StepTool {
     if (step.level == 3) close_deliveries(time, 0);
   }
 
+  /// Nothing changes within a stretch.
+  void stretch(const StepStretch& s) override {
+    Step first;
+    first.position = {s.first, 0};
+    first.level = s.level;
+    first.address_space = s.address_space;
+    step(first);
+    now({s.end - 1, 0});
+  }
+
   /// Time does not go back, as positions do where an interrupt is taken within a REP.
   std::uint64_t now(Position position) {
     last_ = std::max(last_, turns_ ? turns_->clock_of(processor_, position) : position.instruction);
@@ -208,6 +224,7 @@ class PerfettoTool final : public StepTool {
 
   std::size_t processor_;
   std::shared_ptr<const BusTurns> turns_;
+  bool is_sampled_;
   std::uint64_t packets_ = 0, bytes_ = 0, last_ = 0;
   bool described_ = false;
   Running process_, level_;
@@ -216,7 +233,8 @@ class PerfettoTool final : public StepTool {
 
 std::unique_ptr<Tool> make_perfetto(ToolOptions& options, const Setup& setup) {
   return std::make_unique<PerfettoTool>(ExportFile(options, setup), setup.processor,
-                                        setup.bus_turns ? setup.bus_turns() : nullptr);
+                                        setup.bus_turns ? setup.bus_turns() : nullptr,
+                                        setup.sampled);
 }
 
 }  // namespace

@@ -31,14 +31,26 @@ class SimpointTool final : public StepTool {
     if (block_instructions_ == 0) block_ = step.code;
     if (!step.further) ++block_instructions_;
     const bool goes_on = !step.code->control_flow &&
-                         (step.next == step.code->behind || step.next == step.code->linear);
+                         (step.next == step.code->behind() || step.next == step.code->linear);
+    if (!goes_on) end_block();
+  }
+
+  std::uint64_t know(const StaticInstruction&) override {
+    known_.push_back(0);
+    return known_.size() - 1;
+  }
+  void steps(const StepRun& run) override {
+    if (block_instructions_ == 0) block_ = run.code.data();
+    block_instructions_ += run.code.size();
+    const StepCode& last = run.code.back();
+    const bool goes_on =
+        !last.control_flow && (run.next == last.behind() || run.next == last.linear);
     if (!goes_on) end_block();
   }
 
   /// The number of the block in progress.
   std::uint32_t id() {
-    if (block_->number >= known_.size()) known_.resize(2 * std::size_t{block_->number} + 1);
-    std::uint32_t& id = known_[block_->number];
+    std::uint32_t& id = known_[block_->known];
     if (id != 0) return id;
     const auto next = static_cast<std::uint32_t>(ids_.size() + 1);
     id = ids_.try_emplace(block_->linear.value, next).first->second;
@@ -83,7 +95,7 @@ class SimpointTool final : public StepTool {
   const StepCode* block_ = nullptr;  ///< that the block in progress begins with
   std::uint64_t block_instructions_ = 0, in_interval_ = 0, intervals_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;  ///< by address
-  std::vector<std::uint32_t> known_;    ///< ids, by StepCode::number; 0: not looked up yet
+  std::vector<std::uint32_t> known_;    ///< ids, by StepCode::known; 0: not looked up yet
   std::vector<std::uint64_t> weights_;  ///< instructions of the interval, by id
   std::vector<std::uint32_t> ran_;      ///< ids that have some
 };

@@ -6,9 +6,10 @@
 namespace citcat::tools {
 namespace {
 
-enum class LogTag : std::uint8_t { code, step, event, written };
+enum class LogTag : std::uint8_t { code, step, stretch, event, written };
 
 static_assert(std::is_trivially_copyable_v<StaticInstruction>);
+static_assert(std::is_trivially_copyable_v<StepStretch>);
 static_assert(std::is_trivially_copyable_v<StepEvent>);
 static_assert(std::is_trivially_copyable_v<StepTotals>);
 
@@ -63,6 +64,12 @@ void StepLog::step(const ToldStep& step, std::span<const StepAccess> accesses) {
   keep_piece();
 }
 
+void StepLog::stretch(const StepStretch& stretch) {
+  buffer_.u8(static_cast<std::uint8_t>(LogTag::stretch));
+  put_raw(buffer_, stretch);
+  keep_piece();
+}
+
 void StepLog::event(const ToldEvent& event) {
   buffer_.u8(static_cast<std::uint8_t>(LogTag::event));
   put_raw(buffer_, event.event);
@@ -100,7 +107,7 @@ void StepLog::load(ByteReader& in) {
   }
 }
 
-std::uint32_t StepLog::tell(StepLogListener& listener, std::uint32_t number) {
+void StepLog::tell(StepLogListener& listener) {
   std::vector<StepAccess> accesses;
   std::string facts;
   for (const PartSpool::Piece& piece : pieces_) {
@@ -110,7 +117,7 @@ std::uint32_t StepLog::tell(StepLogListener& listener, std::uint32_t number) {
       switch (static_cast<LogTag>(in.u8("kind"))) {
         case LogTag::code:
           instructions_.push_back(get_raw<StaticInstruction>(in));
-          code_.emplace_back(instructions_.back(), number++);
+          code_.emplace_back(instructions_.back(), listener.know(instructions_.back()));
           break;
         case LogTag::step: {
           ToldStep step;
@@ -134,6 +141,9 @@ std::uint32_t StepLog::tell(StepLogListener& listener, std::uint32_t number) {
           listener.told_step(step, accesses);
           break;
         }
+        case LogTag::stretch:
+          listener.told_stretch(get_raw<StepStretch>(in));
+          break;
         case LogTag::event: {
           ToldEvent event;
           event.event = get_raw<StepEvent>(in);
@@ -156,7 +166,6 @@ std::uint32_t StepLog::tell(StepLogListener& listener, std::uint32_t number) {
       }
     }
   }
-  return number;
 }
 
 }  // namespace citcat::tools

@@ -23,7 +23,10 @@ namespace citcat::tools {
 class StepLogListener {
  public:
   virtual ~StepLogListener() = default;
+  /// Is told before a step of it is. Returns StepCode::known.
+  virtual std::uint64_t know(const StaticInstruction& code) = 0;
   virtual void told_step(const ToldStep& step, std::span<const StepAccess> accesses) = 0;
+  virtual void told_stretch(StepStretch stretch) = 0;
   virtual void told_event(const ToldEvent& event) = 0;
   /// Steps that are written already; the first is that instruction at that address. What they
   /// wrote is told next, piece by piece.
@@ -37,15 +40,15 @@ class StepLog {
   explicit StepLog(std::shared_ptr<PartSpool> spool) : spool_(std::move(spool)) {}
 
   void step(const ToldStep& step, std::span<const StepAccess> accesses);
+  void stretch(const StepStretch& stretch);
   void event(const ToldEvent& event);
   void written(LinearAddr first, std::uint64_t instruction, const StepTotals& totals,
                const std::vector<PartSpool::Piece>& text);
   /// Where all of it lies.
   void save(ByteWriter& out);
   void load(ByteReader& in);
-  /// For a log that was loaded. The code that it reports lives as long as the log, and is numbered
-  /// from `number` on. Returns the first number that is free after it.
-  std::uint32_t tell(StepLogListener& listener, std::uint32_t number);
+  /// For a log that was loaded. The code that it reports lives as long as the log.
+  void tell(StepLogListener& listener);
 
  private:
   std::uint32_t number_of(const StaticInstruction& code);

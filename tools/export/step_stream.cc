@@ -1,5 +1,6 @@
 #include "tools/export/step_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "replay/machine/code_place.h"
@@ -75,22 +76,56 @@ StepTool::StepTool(ExportFile file) : file_(std::move(file)) {
 }
 
 void* StepTool::code(const StaticBlock& block) {
-  std::vector<StepCode>& kept = code_.emplace_back();
-  kept.reserve(block.count());
-  for (const StaticInstruction& each : block.instructions()) kept.emplace_back(each, numbers_++);
-  return &kept;
+  takes_runs_ = wants().accesses && !has_facts();
+  std::vector<AddressedAccess>& all = shown_accesses_;
+  all.clear();
+  for (const StaticInstruction& each : block.instructions()) {
+    if (accesses_follow(each.info)) append_accesses(each.info, all);
+  }
+  const std::size_t code_bytes = block.count() * sizeof(StepCode);
+  const std::size_t bytes = sizeof(Shown) + code_bytes + all.size() * sizeof(AddressedAccess);
+  constexpr std::size_t kCacheLine = 64;
+  auto* const at = static_cast<std::uint8_t*>(shown_.allocate(bytes, kCacheLine));
+  auto& shown = *new (at) Shown;
+  auto* const code = reinterpret_cast<StepCode*>(at + sizeof(Shown));
+  auto* const accesses = reinterpret_cast<AddressedAccess*>(at + sizeof(Shown) + code_bytes);
+  std::uninitialized_copy(all.begin(), all.end(), accesses);
+  shown.code = {code, block.count()};
+  shown.accesses = accesses;
+  shown.last_addresses = block.back().addresses_before;
+  std::size_t used = 0;
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const StaticInstruction& each = block[i];
+    const bool follow = accesses_follow(each.info);
+    shown_accesses_.clear();
+    if (follow) append_accesses(each.info, shown_accesses_);
+    const std::size_t count = shown_accesses_.size();
+    new (code + i) StepCode(each, know(each), follow ? count : StepCode::kUnknown);
+    shown.last_accesses = accesses + used;
+    used += count;
+    shown.follow = shown.follow && follow;
+  }
+  for (const AddressedAccess* a = accesses; a != accesses + used; ++a) {
+    ++(a->write ? shown.writes : shown.reads);
+    if (a >= shown.last_accesses) ++(a->write ? shown.last_writes : shown.last_reads);
+  }
+  return &shown;
 }
 
 void StepTool::run(void* mine, const Execution& execution, const Context& context) {
-  const auto& code = *static_cast<const std::vector<StepCode>*>(mine);
+  const Shown& shown = *static_cast<const Shown*>(mine);
+  if (execution.is_ordinary() && shown.follow && takes_run()) [[likely]]
+    return run_block(shown, execution, context);
+  const std::span<const StepCode> code = shown.code;
   ToldStep step;
   step.code = code.data();
   step.position = execution.first();
   step.level = context.level();
   step.address_space = context.address_space();
   step.isolated_tables = context.has_isolated_tables();
-  if (execution.iterations() != 1 || file_.is_kept() || has_facts()) [[unlikely]]
-    return run_each(code, execution, context, step);
+  const bool in_one = execution.iterations() == 1 && !(execution.is_ordinary() && takes_runs_);
+  if (!in_one || file_.is_kept() || has_facts()) [[unlikely]]
+    return run_each(shown, execution, context, step);
   begin(step);
   const Reference* r = execution.references().data();
   const Reference* const end = r + execution.references().size();
@@ -106,24 +141,168 @@ void StepTool::run(void* mine, const Execution& execution, const Context& contex
   }
 }
 
+/// Ordinary code is passed to the tool by blocks, except for the last instruction of each, of which
+/// it is not known yet where the run goes on.
+void StepTool::run_block(const Shown& shown, const Execution& execution, const Context& context) {
+  // Values go from register to register: a structure that was just put together field by field is
+  // slow to copy.
+  const std::uint64_t first = execution.first().instruction;
+  const std::uint32_t level = context.level();
+  const std::size_t count = shown.code.size();
+  const StepCode* const code = shown.code.data();
+  if (is_pending_) settle(code->linear, first);
+  if (!asked_for_.empty()) [[unlikely]]
+    tell_asked_for();  // an instruction that asks for one is none of ordinary code
+  isolated_ = isolated_ || context.has_isolated_tables();
+  const AddressSpaceId address_space =
+      isolated_ ? Context::without_user_tables(context.address_space()) : context.address_space();
+  const LinearAddr* const addresses = execution.addresses();
+  const std::size_t accesses = std::size_t{shown.reads} + shown.writes;
+  const bool in_one = !needs_next();
+  if (in_one || count != 1) {
+    StepRun run;
+    run.code = {code, in_one ? count : count - 1};
+    run.accesses = shown.accesses;
+    run.access_count = in_one ? accesses : accesses - code[count - 1].accesses;
+    run.addresses = addresses;
+    run.first.instruction = first;
+    run.level = level;
+    run.address_space = address_space;
+    run.next = code[count - 1].linear;
+    if (in_one) {
+      count_run(count, level, shown.reads, shown.writes);
+      return steps(run);
+    }
+    count_run(count - 1, level, shown.reads - shown.last_reads, shown.writes - shown.last_writes);
+    steps(run);
+  }
+  const StepCode& last = code[count - 1];
+  last_.code = {&last, 1};
+  last_.accesses = shown.last_accesses;
+  last_.access_count = last.accesses;
+  for (std::uint32_t i = 0; i < last.addresses; ++i) {
+    last_addresses_[i] = addresses[shown.last_addresses + i];
+  }
+  last_.addresses = last_addresses_.data();
+  last_.first.instruction = first + count - 1;
+  last_.level = level;
+  last_.address_space = address_space;
+  last_reads_ = shown.last_reads;
+  last_writes_ = shown.last_writes;
+  pending_.code = &last;
+  pending_.position.instruction = first + count - 1;
+  pending_.position.iteration = 0;
+  is_pending_ = true;
+}
+
+void StepTool::passed(std::uint64_t first, std::uint64_t end, const Context& context) {
+  const StepStretch stretch{first, end, context.level(), context.address_space(),
+                            context.has_isolated_tables()};
+  if (!file_.is_kept()) return told_stretch(stretch);
+  if (!log_) log_ = std::make_unique<StepLog>(file_.spool());
+  log_->stretch(stretch);
+}
+
+void StepTool::told_stretch(StepStretch told) {
+  // Where it begins is not known. Who receives stretches does not ask where the run went on.
+  if (is_pending_) settle(LinearAddr{}, told.first);
+  tell_asked_for();
+  isolated_ = isolated_ || told.isolated_tables;
+  if (isolated_) told.address_space = Context::without_user_tables(told.address_space);
+  count_run(told.end - told.first, told.level, 0, 0);
+  stretch(told);
+}
+
+/// The instruction that asked for an interrupt is not told.
+void StepTool::tell_asked_for() {
+  if (asked_for_.empty()) return;
+  events_ = std::exchange(asked_for_, {});
+  tell_events();
+}
+
+inline void StepTool::count_run(std::uint64_t instructions, std::uint32_t level,
+                                std::uint64_t reads, std::uint64_t writes) {
+  totals_.instructions += instructions;
+  totals_.fetched += instructions;
+  if (level == 3) totals_.user += instructions;
+  totals_.reads += reads;
+  totals_.writes += writes;
+}
+
+/// The pending step, which is of ordinary code.
+inline void StepTool::settle_run(LinearAddr next, bool is_last) {
+  last_.next = next;
+  last_.is_last = is_last;
+  count_run(1, last_.level, last_reads_, last_writes_);
+  steps(last_);
+  last_.code = {};
+}
+
+void StepTool::steps(const StepRun& run) {
+  Step step;
+  step.position = run.first;
+  step.level = run.level;
+  step.address_space = run.address_space;
+  std::vector<StepAccess> accesses;
+  run.for_each([&](const StepCode& code, const RunAccesses& made) {
+    accesses.clear();
+    for (std::size_t i = 0; i < made.size(); ++i) accesses.push_back(made[i]);
+    const bool ends = &code == &run.code.back();
+    step.code = &code;
+    step.accesses = accesses;
+    step.next = ends ? run.next : code.behind();
+    step.is_last = ends && run.is_last;
+    this->step(step);
+    ++step.position.instruction;
+    step.position.iteration = 0;
+  });
+}
+
+/// The pending step of ordinary code as any other.
+void StepTool::unfold_run() {
+  if (last_.code.empty()) return;
+  pending_.level = last_.level;
+  pending_.address_space = last_.address_space;
+  pending_.isolated_tables = isolated_;
+  pending_.facts = {};
+  pending_.further = false;
+  set_accesses(RunAccesses(last_.accesses, last_.code.front().accesses, last_.addresses));
+  last_.code = {};
+}
+
+void StepTool::set_accesses(const RunAccesses& made) {
+  accesses_.clear();
+  for (std::size_t i = 0; i < made.size(); ++i) accesses_.push_back(made[i]);
+}
+
 /// The same of whatever can be executed: iterations, in parts of a run too, with facts.
-void StepTool::run_each(const std::vector<StepCode>& code, const Execution& execution,
-                        const Context& context, ToldStep step) {
+void StepTool::run_each(const Shown& shown, const Execution& execution, const Context& context,
+                        ToldStep step) {
+  const std::span<const StepCode> code = shown.code;
   const Reference* r = execution.references().data();
   const Reference* const end = r + execution.references().size();
   std::string facts;
+  const AddressedAccess* following = shown.accesses;
   for (std::uint32_t i = 0; i < code.size(); ++i) {
     step.code = &code[i];
     const Reference* behind = r;
+    const bool known = code[i].accesses != StepCode::kUnknown;
+    const bool follow = known && takes_runs_ && execution.is_ordinary();
     for (std::uint32_t k = 0; k < execution.iterations(); ++k) {
       step.position = {execution.first().instruction + i, execution.first().iteration + k};
       if (has_facts()) step.facts = facts = this->facts(execution, context);
       const bool logged = is_logged(step);
-      if (!logged) begin(step);
+      if (!logged) k == 0 ? begin(step) : begin_further(step);
       behind = gather(r, end, i, k * execution.step());
+      if (follow) {
+        const LinearAddr* const addresses =
+            execution.addresses() + code[i].instruction->addresses_before;
+        set_accesses(RunAccesses(following, code[i].accesses, addresses));
+      }
       if (logged) log_->step(step, accesses_);
     }
     r = behind;
+    if (known) following += code[i].accesses;
   }
 }
 
@@ -171,11 +350,8 @@ void StepTool::told_step(const ToldStep& step, std::span<const StepAccess> acces
 /// Where it goes on, and what it accessed, is still to come.
 inline void StepTool::begin(const ToldStep& step) {
   if (is_pending_) settle(step.code->linear, step.position.instruction);
-  if (!asked_for_.empty() && !asks_for_interrupt(*step.code->instruction)) [[unlikely]] {
-    // The instruction that asked for it is not told.
-    events_ = std::exchange(asked_for_, {});
-    tell_events();
-  }
+  if (!asked_for_.empty() && !asks_for_interrupt(*step.code->instruction)) [[unlikely]]
+    tell_asked_for();
   static_cast<ToldStep&>(pending_) = step;
   if (!step.facts.empty()) pending_.facts = facts_ = step.facts;
   isolated_ = isolated_ || step.isolated_tables;
@@ -186,9 +362,23 @@ inline void StepTool::begin(const ToldStep& step) {
     events_ = std::exchange(asked_for_, {});
 }
 
+/// Another iteration of what begin() was called for.
+inline void StepTool::begin_further(const ToldStep& step) {
+  settle(step.code->linear, step.position.instruction);
+  pending_.position = step.position;
+  if (!step.facts.empty()) pending_.facts = facts_ = step.facts;
+  pending_.further = true;
+  is_pending_ = true;
+}
+
 /// The pending step is followed by `next`, the start of instruction `instruction` of the run.
 inline void StepTool::settle(LinearAddr next, std::uint64_t instruction, bool is_last) {
   is_pending_ = false;
+  if (!last_.code.empty()) {
+    settle_run(next, is_last);
+    if (!events_.empty()) tell_events();
+    return;
+  }
   pending_.next = next;
   pending_.accesses = accesses_;
   pending_.completes = instruction > pending_.position.instruction;
@@ -242,6 +432,7 @@ void StepTool::told_written(LinearAddr first, std::uint64_t instruction, const S
 void StepTool::keep_text() {
   if (!writes_) return;
   writes_ = false;
+  unfold_run();
   log_->written(first_, first_instruction_, totals_, file_.take_pieces());
   if (is_pending_) log_->step(pending_, accesses_);
   for (const ToldEvent& event : events_) log_->event(event);
@@ -267,17 +458,17 @@ void StepTool::follow(Tool&& later) { tell(std::move(static_cast<StepTool&>(late
 
 void StepTool::tell(std::unique_ptr<StepLog> log) {
   read_.push_back(std::move(log));
-  numbers_ = read_.back()->tell(*this, numbers_);
+  read_.back()->tell(*this);
 }
 
 void StepTool::report(Report& out) const {
   auto& self = const_cast<StepTool&>(*this);
-  if (is_pending_) self.settle(pending_.code->behind, pending_.position.instruction + 1, true);
+  if (is_pending_) self.settle(pending_.code->behind(), pending_.position.instruction + 1, true);
   self.events_ = std::exchange(self.asked_for_, {});
   self.tell_events();
   if (!ended_) self.end();
   self.ended_ = true;
-  totals_.report(out, wants().references);
+  totals_.report(out, wants().accesses || wants().references);
   report_more(out);
 }
 

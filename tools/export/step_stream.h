@@ -2,9 +2,10 @@
 // A tool that receives the run instruction by instruction, each with its accesses and the place
 // where the run goes on, which is known when the next instruction arrives.
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ namespace citcat::tools {
 class StepTool : public Tool, private StepLogListener {
  public:
   explicit StepTool(ExportFile file);
-  Wants wants() const override { return {.executions = true, .references = true, .events = true}; }
+  Wants wants() const override { return {.executions = true, .accesses = true, .events = true}; }
   void* code(const StaticBlock& block) override;
   void run(void* mine, const Execution& execution, const Context& context) override;
+  void passed(std::uint64_t first, std::uint64_t end, const Context& context) override;
   void event(const MachineEvent& event, const Context& context) override;
   /// Shares on disk have no spool.
   bool merges() const override { return file_.spool() != nullptr; }
@@ -34,7 +36,16 @@ class StepTool : public Tool, private StepLogListener {
   void report(Report& out) const final;
 
  protected:
+  /// What it keeps of an instruction, which is shown for the first time: StepCode::known.
+  std::uint64_t know(const StaticInstruction& /*code*/) override { return 0; }
   virtual void step(const Step& step) = 0;
+  /// Steps of ordinary code, with Wants::accesses and without facts. By default each is passed to
+  /// step(), without the places in memory of what it accessed.
+  virtual void steps(const StepRun& run);
+  /// Whether StepRun::next matters to steps(); if not, it is not known.
+  virtual bool needs_next() const { return true; }
+  /// With Wants::passes: steps of ordinary code.
+  virtual void stretch(const StepStretch&) {}
   /// Between two steps.
   virtual void happened(const StepEvent& event, const std::string& facts);
   virtual void happened(const StepEvent&) {}
@@ -57,18 +68,40 @@ class StepTool : public Tool, private StepLogListener {
   const StepTotals& totals() const { return totals_; }
 
  private:
-  void run_each(const std::vector<StepCode>& code, const Execution& execution,
-                const Context& context, ToldStep step);
+  /// Code that was shown. What it points to lies right behind it.
+  struct Shown {
+    std::span<const StepCode> code;
+    const AddressedAccess* accesses = nullptr;
+    const AddressedAccess* last_accesses = nullptr;  ///< those of the last instruction
+    std::uint32_t last_addresses = 0;                ///< effective addresses before its own
+    bool follow = true;                              ///< all accesses do so from addresses
+    /// Among `accesses`, and those that the last instruction makes.
+    std::uint16_t reads = 0, writes = 0;
+    std::uint8_t last_reads = 0, last_writes = 0;
+  };
+
+  void run_block(const Shown& shown, const Execution& execution, const Context& context);
+  void count_run(std::uint64_t instructions, std::uint32_t level, std::uint64_t reads,
+                 std::uint64_t writes);
+  void settle_run(LinearAddr next, bool is_last);
+  void unfold_run();
+  void set_accesses(const RunAccesses& made);
+  bool takes_run() const { return takes_runs_ && (!file_.is_kept() || writes_); }
+  void run_each(const Shown& shown, const Execution& execution, const Context& context,
+                ToldStep step);
   const Reference* gather(const Reference* r, const Reference* end, std::uint32_t instruction,
                           std::uint32_t moved);
   bool is_logged(const ToldStep& step);
   void begin(const ToldStep& step);
+  void begin_further(const ToldStep& step);
   void told_step(const ToldStep& step, std::span<const StepAccess> accesses) override;
+  void told_stretch(StepStretch stretch) override;
   void told_event(const ToldEvent& event) override;
   void told_written(LinearAddr first, std::uint64_t instruction, const StepTotals& totals) override;
   void told_text(std::span<const std::uint8_t> text) override { file_.write(text); }
   void settle(LinearAddr next, std::uint64_t instruction, bool is_last = false);
   void tell_events();
+  void tell_asked_for();
   void keep(const ToldStep& step);
   void keep_text();
   void tell(std::unique_ptr<StepLog> log);
@@ -76,11 +109,17 @@ class StepTool : public Tool, private StepLogListener {
   ExportFile file_;
   Step pending_;
   bool is_pending_ = false;
-  std::vector<StepAccess> accesses_;        ///< of the pending one
-  std::string facts_;                       ///< the same
-  std::deque<std::vector<StepCode>> code_;  ///< that was shown, block by block
-  std::uint32_t numbers_ = 0;               ///< of instructions that have a number
-  std::vector<ToldEvent> events_;           ///< after the pending one
+  std::vector<StepAccess> accesses_;  ///< of the pending one
+  std::string facts_;                 ///< the same
+  /// Where the pending one is the last instruction of a run: that one, its effective addresses, and
+  /// what it makes. Without code where it is not.
+  StepRun last_;
+  std::array<LinearAddr, 2> last_addresses_;
+  std::uint32_t last_reads_ = 0, last_writes_ = 0;
+  bool takes_runs_ = false;                      ///< steps() is called
+  std::pmr::monotonic_buffer_resource shown_;    ///< code that was
+  std::vector<AddressedAccess> shown_accesses_;  ///< of one block, kept for its capacity
+  std::vector<ToldEvent> events_;                ///< after the pending one
   std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt; reported before
   StepTotals totals_;
   bool isolated_ = false;  ///< page tables are; parts of a run learn that late

@@ -98,7 +98,7 @@ class TenetTool final : public StepTool {
       : StepTool(std::move(file)), wide_(wide), count_(wide ? kWideCount : kNarrowCount) {}
   Wants wants() const override {
     Wants wants = StepTool::wants();
-    wants.registers = wants.values = true;
+    wants.references = wants.registers = wants.values = true;
     return wants;
   }
   std::unique_ptr<Tool> part() const override {

@@ -9,6 +9,7 @@
 
 #include "events/machine/address_space.h"
 #include "tools/host/tool.h"
+#include "x86/decode/addressed_accesses.h"
 
 namespace citcat::tools {
 
@@ -23,23 +24,33 @@ struct StepAccess {
 /// What every step needs of its instruction. StaticInstruction, which has it too, is so large that
 /// the host's caches hold little of a run.
 struct StepCode {
-  StepCode(const StaticInstruction& code, std::uint32_t its_number)
+  /// `known_of_it`: StepCode::known. `its_accesses`: how many follow from its addresses, or
+  /// kUnknown.
+  StepCode(const StaticInstruction& code, std::uint64_t known_of_it,
+           std::size_t its_accesses = kUnknown)
       : instruction(&code),
         linear(code.linear),
-        behind(code.behind()),
-        physical(code.physical),
-        number(its_number),
+        known(known_of_it),
         length(code.info.length),
-        control_flow(code.info.control_flow) {}
+        addresses(code.info.ea_count),
+        accesses(static_cast<std::uint8_t>(its_accesses)),
+        control_flow(code.info.control_flow),
+        bits64(code.info.bits64) {}
 
   const StaticInstruction* instruction;
   LinearAddr linear;
-  LinearAddr behind;  ///< of the next instruction
-  PhysAddr physical;
-  /// Stands for the instruction: a tool keeps in a table what it knows of it.
-  std::uint32_t number;
+  std::uint64_t known;  ///< what the tool keeps of it: StepTool::know()
   std::uint8_t length;
+  std::uint8_t addresses;  ///< DecodedInstruction::ea_count
+  std::uint8_t accesses;   ///< in StepRun::accesses
   bool control_flow;
+  bool bits64;
+
+  static constexpr std::uint8_t kUnknown = 0xff;
+  /// Of the next instruction.
+  LinearAddr behind() const {
+    return bits64 ? LinearAddr{linear.value + length} : linear.plus32(length);
+  }
 };
 
 /// An instruction, or an iteration of a REP, before it is known where the run goes on.
@@ -62,6 +73,59 @@ struct Step : ToldStep {
   /// interrupt was taken in: it is begun anew.
   bool completes = true;
   bool is_last = false;  ///< nothing is reported after it, and `next` is not known
+};
+
+/// Instructions that completed one after the other, and of which nothing else is told.
+struct StepStretch {
+  std::uint64_t first = 0, end = 0;
+  std::uint32_t level = 0;
+  AddressSpaceId address_space = 0;
+  bool isolated_tables = false;  ///< Context::has_isolated_tables()
+};
+
+/// What one instruction of a StepRun accessed.
+class RunAccesses {
+ public:
+  RunAccesses(const AddressedAccess* accesses, std::size_t count, const LinearAddr* addresses)
+      : accesses_(accesses), count_(count), addresses_(addresses) {}
+  std::size_t size() const { return count_; }
+  /// StepAccess::physical is not known.
+  StepAccess operator[](std::size_t i) const {
+    const AddressedAccess& a = accesses_[i];
+    const auto offset = static_cast<std::uint64_t>(std::int64_t{a.offset});
+    return {LinearAddr{addresses_[a.address].value + offset}, PhysAddr{}, a.size, a.write};
+  }
+
+ private:
+  const AddressedAccess* accesses_;
+  std::size_t count_;
+  const LinearAddr* addresses_;
+};
+
+/// Instructions that lie, and completed, one after another; only the last may transfer control. No
+/// access of theirs is further than its page.
+struct StepRun {
+  std::span<const StepCode> code;
+  const AddressedAccess* accesses = nullptr;  ///< of all of them, in their order
+  std::size_t access_count = 0;
+  const LinearAddr* addresses = nullptr;  ///< effective ones, StepCode::addresses of each
+  Position first;
+  std::uint32_t level = 0;
+  AddressSpaceId address_space = 0;
+  LinearAddr next;       ///< of the instruction that the run goes on with
+  bool is_last = false;  ///< nothing is told after it, and `next` is not known
+
+  /// Calls visit(const StepCode&, const RunAccesses&) for each of them.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    const AddressedAccess* access = accesses;
+    const LinearAddr* address = addresses;
+    for (const StepCode& each : code) {
+      visit(each, RunAccesses(access, each.accesses, address));
+      access += each.accesses;
+      address += each.addresses;
+    }
+  }
 };
 
 /// An event where the steps around it are known.

@@ -158,8 +158,8 @@ class Execution {
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
-  /// Ordinary code ran, as a block or as a part of one. With Wants::accesses alone, its accesses are
-  /// not in references(): they follow from its addresses (x86/decode/addressed_accesses.h).
+  /// Ordinary code ran, as a block or as a part of one. With Wants::accesses alone, its accesses
+  /// are not in references(): they follow from its addresses (x86/decode/addressed_accesses.h).
   bool is_ordinary() const { return is_ordinary_; }
   /// Instruction `i` as if it had been reported alone, as `block`, with these references.
   Execution instruction(const StaticBlock& block, std::uint32_t i,

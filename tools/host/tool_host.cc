@@ -45,6 +45,16 @@ bool may_change_level(InstructionClass kind) {
   }
 }
 
+/// What the one tool keeps with the block: most often not more than a few lines of the host's
+/// cache.
+inline void fetch_notes_ahead(const ExecutedBlock& block) {
+  if (block.note() == nullptr || *block.note() == nullptr) return;
+  const auto* const mine =
+      static_cast<const char*>(static_cast<const CodeNote&>(**block.note()).only.mine);
+  constexpr std::ptrdiff_t kLine = 64;
+  for (int i = 0; mine != nullptr && i < 3; ++i) __builtin_prefetch(mine + i * kLine);
+}
+
 }  // namespace
 
 ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
@@ -338,16 +348,6 @@ KnownCode& ToolHost::code_of(const ExecutedBlock& block) {
   return block.note() == nullptr ? library_.block(block.code()) : *note_of(block).code;
 }
 
-/// What the one tool keeps with the block: most often not more than a few lines of the host's
-/// cache.
-inline void ToolHost::fetch_ahead(const ExecutedBlock& block) {
-  if (block.note() == nullptr || *block.note() == nullptr) return;
-  const auto* const mine =
-      static_cast<const char*>(static_cast<const CodeNote&>(**block.note()).only.mine);
-  constexpr std::ptrdiff_t kLine = 64;
-  for (int i = 0; mine != nullptr && i < 3; ++i) __builtin_prefetch(mine + i * kLine);
-}
-
 /// Tells all of it in one go, to all tools of the group.
 inline void ToolHost::tell_plainly(const ExecutedBlock& block, Position first, const Group& mine) {
   if (block.note() == nullptr) [[unlikely]] {
@@ -402,7 +402,7 @@ void ToolHost::ran(std::span<const ExecutedBlock> blocks, Position first, std::u
   for (const ExecutedBlock& b : blocks) {
     if (b.note() != nullptr) __builtin_prefetch(b.note()->get());
   }
-  for (const ExecutedBlock& b : blocks) fetch_ahead(b);
+  for (const ExecutedBlock& b : blocks) fetch_notes_ahead(b);
   for (const ExecutedBlock& b : blocks) {
     tell_plainly(b, first, mine);
     first.instruction += b.count();

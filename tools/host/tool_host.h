@@ -134,7 +134,6 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
   void tell_group(KnownCode& code, const Execution& execution);
-  static void fetch_ahead(const ExecutedBlock& block);
   void tell_plainly(const ExecutedBlock& block, Position first, const Group& mine);
   void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
   ToolCode& group_code(KnownCode& code, const Group& mine);

@@ -157,6 +157,37 @@ TEST_F(Export, LackeyHasTheSizesOfInstructions) {
   EXPECT_GT(others, 0U);
 }
 
+// Blocks of ordinary code are written from what is known of their code, and their accesses follow
+// from effective addresses. Unicorn runs each instruction alone, and each access is told.
+TEST_F(Export, BlocksAreWrittenAsInstructionByInstruction) {
+  for (const std::string format :
+       {"din", "lackey", "champsim", "simpoint:interval=1000", "perfetto",
+        "drmemtrace:files=plain,threads=together", "drmemtrace:files=plain,view=user"}) {
+    const auto written = [&](const std::string& name, const std::vector<std::string>& options) {
+      std::vector<std::string> arguments{"replay", "linux.citcat", "-o", name, "--format", format};
+      arguments.insert(arguments.end(), options.begin(), options.end());
+      std::string all = good(arguments);
+      all.erase(0, all.find('\n'));  // has the time that it took
+      std::set<std::filesystem::path> files{folder_->path() / name};
+      if (std::filesystem::is_directory(*files.begin())) {
+        files.clear();
+        for (const auto& file :
+             std::filesystem::recursive_directory_iterator(folder_->path() / name)) {
+          if (file.is_regular_file()) files.insert(file.path());
+        }
+      }
+      for (const auto& file : files) all += file.filename().string() + read_file(file);
+      std::filesystem::remove_all(folder_->path() / name);
+      return all;
+    };
+    const std::string alone = written("one", {"--unchecked", "--engine", "unicorn"});
+    EXPECT_GT(alone.size(), 1000U) << format;
+    EXPECT_TRUE(written("one", {"--unchecked"}) == alone) << format;
+    EXPECT_TRUE(written("one", {}) == alone) << format << ", while it is compared with the bus";
+    EXPECT_TRUE(written("one", {"--unchecked", "--jobs", "2"}) == alone) << format << " in parts";
+  }
+}
+
 // A reader as Tenet's: the instruction pointer of a line is where the run stands behind it.
 TEST_F(Export, TenetStandsBeforeEachRecordOfKt) {
   std::istringstream lines(exported("run.tenet"));

@@ -88,12 +88,11 @@ TEST_P(AddressedAccesses, AreThoseOfTheOperands) {
   EXPECT_TRUE(others.contains(0x8f)) << "POP into memory has the address of one of two accesses";
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, AddressedAccesses,
-                         ::testing::Values(CodeMode{.bits32 = false, .real_or_v86 = true},
-                                           CodeMode{.bits32 = true, .real_or_v86 = false},
-                                           CodeMode{.bits32 = true,
-                                                    .real_or_v86 = false,
-                                                    .bits64 = true}));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, AddressedAccesses,
+    ::testing::Values(CodeMode{.bits32 = false, .real_or_v86 = true},
+                      CodeMode{.bits32 = true, .real_or_v86 = false},
+                      CodeMode{.bits32 = true, .real_or_v86 = false, .bits64 = true}));
 
 }  // namespace
 }  // namespace citcat
