@@ -13,11 +13,10 @@
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
+#include "cli/why/other_writers.h"
 #include "cli/why/slice_report.h"
-#include "events/archive/machine_file.h"
 #include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
-#include "events/processors/foreign_writes.h"
 #include "formats/io/error.h"
 #include "replay/slice/slicer.h"
 #include "tools/guest/recording_symbols.h"
@@ -129,33 +128,6 @@ Position end_of(Slicer& slicer) {
   return slicer.timeline().position();
 }
 
-/// Finds the inputs that other processors wrote, if the recording is of one of several.
-void name_writers(const std::string& recording, Slice& slice) {
-  const RecordingName name = parse_recording_name(recording);
-  const auto machine = name.number ? find_machine(name.path) : std::nullopt;
-  std::vector<SliceInput*> inputs;
-  std::vector<ShownByte> bytes;
-  for (SliceInput& input : slice.inputs) {
-    const bool changed = input.kind == SliceInput::Kind::dma && input.transaction;
-    if (!machine || (!changed && input.kind != SliceInput::Kind::image)) continue;
-    inputs.push_back(&input);
-    bytes.push_back({input.address, changed ? input.transaction : std::nullopt});
-  }
-  if (inputs.empty()) return;
-  const std::vector<RecordingFile> files = open_processors(*machine);
-  slice.writers_unknown = std::any_of(files.begin(), files.end(), [](const RecordingFile& file) {
-    return file.meta().evidence != EvidenceMode::full;
-  });
-  if (slice.writers_unknown) return;
-  SharedBus bus = shared_bus_of(*machine, files);
-  const auto writers = find_foreign_writes(bus, static_cast<std::uint8_t>(*name.number), bytes);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!writers[i]) continue;
-    inputs[i]->kind = SliceInput::Kind::processor;
-    inputs[i]->writer = writers[i];
-  }
-}
-
 ExitCode run_why(WhyArguments arguments, const Console& console) {
   arguments.processor.take_from(arguments.at);
   arguments.recording = arguments.processor.name(arguments.recording);
@@ -169,10 +141,11 @@ ExitCode run_why(WhyArguments arguments, const Console& console) {
   const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
   TimelineOptions options;
   options.progress = [](Position) { check_interrupt(); };
-  Slicer slicer(placed.file, std::move(options));
+  OtherWriters others(arguments.recording);
+  Slicer slicer(placed.file, std::move(options), others.reads());
   query.at = at ? *at : end_of(slicer);
   Slice slice = slicer.slice(query);
-  name_writers(arguments.recording, slice);
+  others.name(slice);
   const SliceReport report(query, slice, placed.file.recording(), symbols);
   if (arguments.json) {
     console.print_json(report.json());

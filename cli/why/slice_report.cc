@@ -112,9 +112,10 @@ Json SliceReport::input_json(const SliceInput& input) const {
   if (input.position) json["position"] = position_text(*input.position);
   if (input.writer) {
     const auto& at = input.writer->position;
+    const auto& transaction = input.writer->transaction;
     json["writer"] = {{"processor", input.writer->processor},
                       {"position", at ? Json(position_text(*at)) : Json(nullptr)},
-                      {"transaction", input.writer->transaction}};
+                      {"transaction", transaction ? Json(*transaction) : Json(nullptr)}};
   }
   return json;
 }
@@ -158,11 +159,12 @@ std::string SliceReport::input_text(const SliceInput& input) const {
   if (input.position) text += " at " + position_text(*input.position);
   if (input.transaction) text += fmt::format(", transaction {}", *input.transaction);
   if (const auto& writer = input.writer) {
-    text += fmt::format(", written by processor {}{}, its transaction {}", writer->processor,
-                        writer->position ? fmt::format(" up to {}:{}", writer->processor,
-                                                       position_text(*writer->position))
-                                         : "",
-                        writer->transaction);
+    text += fmt::format(", written by processor {}", writer->processor);
+    if (writer->position) {
+      text += fmt::format(" {} {}:{}", writer->is_store ? "at" : "up to", writer->processor,
+                          position_text(*writer->position));
+    }
+    if (writer->transaction) text += fmt::format(", its transaction {}", *writer->transaction);
   }
   if (input.way != SliceWay::value) text += fmt::format(" ({})", slice_way_name(input.way));
   return text;
@@ -180,6 +182,25 @@ std::string SliceReport::undefined_flags() const {
   }
   if (count > kMost) text += fmt::format(" and {} more", count - kMost);
   return text;
+}
+
+/// What is not known of other processors' stores, in words.
+std::string SliceReport::unknown_writers() const {
+  switch (slice_.writers) {
+    case Slice::Writers::known:
+      return "";
+    case Slice::Writers::no_evidence:
+      return "which processor wrote what came from outside is not known: the archive holds digests "
+             "in place of the evidence; where another processor stored the value that was there "
+             "before, an older origin is named";
+    case Slice::Writers::no_order:
+      return "the evidence does not show in which order the processors stored: where another "
+             "processor stored the value that was there before, an older origin is named";
+    case Slice::Writers::cut_short:
+      return "the replay of all processors together ended early: what another processor stored "
+             "after that is not known (citcat verify)";
+  }
+  return "";
 }
 
 /// What was left out, in words.
@@ -219,11 +240,8 @@ std::vector<std::string> SliceReport::remarks() const {
                     slice_.exceptions_given,
                     slice_.exceptions_given == 1 ? "exception was" : "exceptions were"));
   }
-  if (slice_.writers_unknown) {
-    all.emplace_back(
-        "which processor wrote what came from outside is not known: the archive holds digests in "
-        "place of the evidence");
-  }
+  const std::string writers = unknown_writers();
+  if (!writers.empty()) all.push_back(writers);
   all.emplace_back("page tables, and descriptors of protected mode, are taken as given");
   return all;
 }

@@ -30,6 +30,7 @@ class SliceReport {
   std::string input_text(const SliceInput& input) const;
   std::vector<std::string> remarks() const;
   std::string undefined_flags() const;
+  std::string unknown_writers() const;
   std::string digits(std::uint64_t number) const;
   std::string symbol_text(LinearAddr at) const;
   std::uint64_t shown_number(PhysAddr a) const { return a.value; }

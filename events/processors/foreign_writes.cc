@@ -37,27 +37,47 @@ class ForeignWriteSearch {
   std::vector<std::optional<ForeignWrite>> found() { return std::move(found_); }
 
  private:
+  /// Writes of a byte that is asked about.
+  struct Last {
+    std::optional<ForeignWrite> of_all;
+    std::map<std::uint8_t, ForeignWrite> of;  ///< by processor
+  };
+
+  void find(std::size_t number) {
+    const ShownByte& byte = bytes_[number];
+    const Last& last = last_[byte.address];
+    if (!byte.writer) {
+      found_[number] = last.of_all;
+    } else if (const auto its = last.of.find(*byte.writer); its != last.of.end()) {
+      found_[number] = its->second;
+    }
+  }
   void show(const BusTransaction& t) {
     const auto [begin, end] = shown_by_.equal_range(t.index);
-    for (auto i = begin; i != end; ++i) found_[i->second] = last_[bytes_[i->second].address];
+    for (auto i = begin; i != end; ++i) find(i->second);
     if (!t.is_memory() || t.op == BusOp::data_write) return;
     auto byte = not_read_.lower_bound(t.address);
     while (byte != not_read_.end() && covers(t.address, t.size, byte->first)) {
-      found_[byte->second] = last_[byte->first];
+      find(byte->second);
       byte = not_read_.erase(byte);
     }
   }
   void write_of(const SharedEvent& event) {
     const BusTransaction& t = event.t;
     if (event.processor == reader_) return write(t.address, t.size, std::nullopt);
-    ForeignWrite by{event.processor, t.index, std::nullopt};
+    ForeignWrite by;
+    by.processor = event.processor;
+    by.transaction = t.index;
     if (t.has(kPositionKnown)) by.position = t.position;
     write(t.address, t.size, by);
   }
   /// Notes who wrote the bytes that are asked about.
   void write(PhysAddr begin, std::size_t size, const std::optional<ForeignWrite>& by) {
-    for (auto i = last_.lower_bound(begin); i != last_.end() && covers(begin, size, i->first); ++i)
-      i->second = by;
+    auto i = last_.lower_bound(begin);
+    for (; i != last_.end() && covers(begin, size, i->first); ++i) {
+      i->second.of_all = by;
+      if (by) i->second.of[by->processor] = *by;
+    }
   }
 
   std::uint8_t reader_;
@@ -65,7 +85,7 @@ class ForeignWriteSearch {
   std::vector<std::optional<ForeignWrite>> found_;
   std::multimap<std::uint64_t, std::size_t> shown_by_;
   std::multimap<PhysAddr, std::size_t> not_read_;
-  std::map<PhysAddr, std::optional<ForeignWrite>> last_;
+  std::map<PhysAddr, Last> last_;
 };
 
 }  // namespace

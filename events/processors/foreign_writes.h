@@ -14,14 +14,16 @@ namespace citcat {
 struct ShownByte {
   PhysAddr address;
   std::optional<std::uint64_t> transaction;  ///< that of the processor; nullopt: its first read
+  std::optional<std::uint8_t> writer = {};   ///< look only for writes of this processor
 };
 
 /// The write by which the bus had it: a store, or, where the writer has a cache, the write-back of
 /// the line, which follows the store.
 struct ForeignWrite {
   std::uint8_t processor = 0;
-  std::uint64_t transaction = 0;     ///< of that processor
-  std::optional<Position> position;  ///< where it was, if that was counted
+  std::optional<std::uint64_t> transaction;  ///< of that processor, if it is known
+  std::optional<Position> position;          ///< where it was, if that was counted
+  bool is_store = false;  ///< the position is that of the store, also behind a cache
 };
 
 /// For each byte that `reader` was shown, which other processor had written it last; nullopt where

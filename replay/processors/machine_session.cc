@@ -97,6 +97,7 @@ class MachineSession::Teller final : public Observer {
   }
   /// The bus shows that it takes an interrupt.
   void show_interrupt() { ++shown_; }
+  void show(const BusTransaction& t) { listener_.shown(processor_, t); }
   /// The bus shows it there: interrupts before that need no record of their own.
   void reach(Position at) {
     for (const Told& told : held_) {
@@ -246,6 +247,8 @@ class MachineSession::Run {
     teller_.reach(t.position);
     teller_.release(std::nullopt);
     if (starts) teller_.start();
+    go_to(t.position);
+    teller_.show(t);
     go_to({t.position.instruction, t.position.iteration + (over ? 1 : 0)});
     is_within_ = !over && !before;
     if (!is_within_) go_ahead(event);
@@ -342,6 +345,7 @@ void MachineSession::pass(const SharedEvent& event, std::vector<Run>& runs) {
   if (event.note) {
     const BusNote& note = *event.note;
     clock_ = note.clock;
+    if (note.kind == BusNote::Kind::device_write) listener_.device_write(note.address, note.size);
     if (event.processor >= runs.size()) return;
     if (note.kind == BusNote::Kind::invalidate) runs[event.processor].take_line();
     if (note.kind == BusNote::Kind::message) runs[event.processor].send(ApicMessage(note.data));
@@ -355,7 +359,7 @@ void MachineSession::pass(const SharedEvent& event, std::vector<Run>& runs) {
   runs[event.processor].show(event);
 }
 
-std::vector<std::size_t> MachineSession::run() {
+std::vector<std::size_t> MachineSession::run(const std::function<bool()>& enough) {
   std::vector<std::deque<BusNote>> taken(files_.size());
   for (const BusNote& note : machine_.notes()) {
     const bool takes = note.kind == BusNote::Kind::invalidate && note.processor < taken.size();
@@ -367,10 +371,11 @@ std::vector<std::size_t> MachineSession::run() {
                       files_[p].recording().instructions.value_or(0));
   }
   SharedBus bus = shared_bus_of(machine_, files_);
-  for (SharedEvent event; bus.next(event);) pass(event, runs);
+  bool ended = false;
+  for (SharedEvent event; !ended && bus.next(event); ended = enough && enough()) pass(event, runs);
   std::vector<std::size_t> short_of_end;
   for (std::size_t p = 0; p < sessions_.size(); ++p) {
-    runs[p].finish();
+    if (!ended) runs[p].finish();
     if (!runs[p].is_whole()) short_of_end.push_back(p);
   }
   return short_of_end;

@@ -2,6 +2,7 @@
 // The replays of a machine's processors together, in the order of their bus: one moment for all.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,10 @@ class MachineListener {
   virtual void interrupted(std::uint8_t /*processor*/, std::uint16_t /*signal*/) {}
   /// Comes before the receiver is interrupted.
   virtual void message(const ProcessorMessage& /*message*/) {}
+  /// The bus shows a transaction of a processor. Comes before what the processor then accesses.
+  virtual void shown(std::uint8_t /*processor*/, const BusTransaction& /*transaction*/) {}
+  /// Another bus master than a processor writes to memory.
+  virtual void device_write(PhysAddr /*address*/, std::uint32_t /*size*/) {}
 };
 
 /// Reports conflicting accesses in the order of the bus. Accesses within a processor's cache are
@@ -65,8 +70,9 @@ class MachineSession {
                  const std::optional<ComparisonPolicy>& policy);
   ~MachineSession();
 
-  /// To the end. Returns the processors whose replay did not come to its end.
-  std::vector<std::size_t> run();
+  /// To the end, or until `enough`, which is asked between the events of the bus and may be empty.
+  /// Returns the processors whose replay did not come to its end, or diverged before `enough`.
+  std::vector<std::size_t> run(const std::function<bool()>& enough = {});
   /// The clock of the transaction that is shown.
   std::uint64_t clock() const { return clock_; }
 

@@ -27,6 +27,7 @@ class LiveValues {
   }
   const PlaceSet& places() const { return set_; }
   bool any_of(PhysAddr a, std::uint32_t size) const;
+  bool any_memory() const { return !pages_.empty(); }
   bool empty() const { return pages_.empty() && set_.none(); }
 
   void want_place(unsigned number, SliceWay way, std::uint8_t bits = 0xff);

@@ -67,7 +67,7 @@ struct SliceInput {
   std::optional<std::uint64_t> value;
   std::optional<Position> position;
   std::optional<std::uint64_t> transaction;  ///< the bus showed it by
-  std::optional<ForeignWrite> writer;        ///< of another processor; by it the bus had it
+  std::optional<ForeignWrite> writer;        ///< of another processor
 };
 /// "image", "port", ...
 const char* slice_input_name(SliceInput::Kind kind);
@@ -102,8 +102,13 @@ struct Slice {
   std::vector<SliceMemory> open_memory;
   std::uint64_t stack_pointer_given = 0;  ///< how often it was an address and not followed
   std::uint64_t exceptions_given = 0;     ///< that they were raised was not followed
-  /// Whoever explains a processor of several may have no evidence to see which one wrote an input.
-  bool writers_unknown = false;
+  /// What is known of stores of other processors.
+  enum class Writers : std::uint8_t {
+    known,
+    no_evidence,  ///< nothing
+    no_order,     ///< those that changed what the processor saw
+    cut_short,    ///< those before the end of a replay that ended early
+  } writers = Writers::known;
 };
 
 }  // namespace citcat

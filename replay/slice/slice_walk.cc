@@ -83,12 +83,15 @@ bool SliceWalk::go_back(const SliceLog& log) {
         iterations(log, entry);
         break;
       case LogEntry::Kind::delivery:
+        pass_foreign_behind(entry.first);
         SliceDelivery(*this, log.event(entry), log.accesses(entry)).go_back(entry.first);
+        pass_foreign_of(entry.first);
         break;
       case LogEntry::Kind::external:
         external(log, entry);
         break;
       case LogEntry::Kind::unfinished:
+        pass_foreign_behind(entry.first);
         unfinished(log, entry);
         break;
     }
@@ -126,7 +129,7 @@ void SliceWalk::code(const SliceLog& log, const LogEntry& entry) {
   const bool untold =
       piece.transfers_far() && !accesses.empty();  // only the run says what it wrote
   if (!by_registers && !by_memory && !by_control && !by_numbers && !untold && !query_.control) {
-    return;
+    return pass_foreign_of(entry.first);
   }
   std::size_t end = accesses.size();
   for (std::size_t i = piece.code.size(); i-- != 0;) {
@@ -135,6 +138,7 @@ void SliceWalk::code(const SliceLog& log, const LogEntry& entry) {
     Execution e;
     e.code = &piece.code[i];
     e.position = {entry.first.instruction + i, i == 0 ? entry.first.iteration : 0};
+    pass_foreign_behind(e.position);
     e.ports = log.ports(entry);
     const auto mine = accesses.subspan(begin, end - begin);
     const std::optional<ValueFlow> told = far_flow(&e.code->info, mine, loads_, stores_);
@@ -150,6 +154,7 @@ void SliceWalk::code(const SliceLog& log, const LogEntry& entry) {
       fill_streams(e.code->info, mine, 0, loads_, stores_);
       decision(e);
     }
+    pass_foreign_of(e.position);
     end = begin;
   }
 }
@@ -163,13 +168,16 @@ void SliceWalk::iterations(const SliceLog& log, const LogEntry& entry) {
   e.flow = &piece.flow(0);
   for (std::uint32_t i = entry.count; i-- != 0;) {
     const std::uint32_t by = i * entry.step;
-    if (!touches_live(*e.flow, accesses, by)) continue;
     e.position = {entry.first.instruction, entry.first.iteration + i};
+    pass_foreign_behind(e.position);
+    if (!touches_live(*e.flow, accesses, by)) continue;
     e.ports = ports.size() == entry.count ? ports.subspan(i, 1) : ports;
     fill_streams(e.code->info, accesses, by, loads_, stores_);
     execution(e);
     if (is_full()) return;
+    pass_foreign_of(e.position);
   }
+  pass_foreign_of(entry.first);
 }
 
 std::uint32_t SliceWalk::length(const ValueSpan& span) const {

@@ -2,11 +2,13 @@
 // Goes backwards through a log, and finds what made the values that matter.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "events/processors/foreign_reads.h"
 #include "events/recording.h"
 #include "replay/slice/access_stream.h"
 #include "replay/slice/live_values.h"
@@ -18,8 +20,13 @@ namespace citcat {
 class SliceWalk {
  public:
   /// All must outlive the walk; what it finds goes into `slice`.
-  SliceWalk(const SliceQuery& query, const Recording& recording, Slice& slice)
-      : query_(query), recording_(recording), slice_(slice) {}
+  SliceWalk(const SliceQuery& query, const Recording& recording, Slice& slice,
+            ForeignReads* foreign)
+      : query_(query),
+        recording_(recording),
+        slice_(slice),
+        foreign_(foreign),
+        foreign_before_(query.at) {}
 
   LiveValues& live() { return live_; }
   const LiveValues& live() const { return live_; }
@@ -27,6 +34,9 @@ class SliceWalk {
   void want(PlaceRange range, SliceWay way, std::uint8_t bits = 0xff);
   /// Goes back through all of the log. False where the slice has got as many steps as it may have.
   bool go_back(const SliceLog& log);
+  /// Goes back over what others had stored and the processor read at or after `to`: bytes that are
+  /// looked for come from there. Nothing that the processor itself stores may lie between.
+  void pass_foreign(Position to);
   /// Nothing is looked for any more.
   bool done() const;
 
@@ -70,6 +80,14 @@ class SliceWalk {
   void iterations(const SliceLog& log, const LogEntry& entry);
   void external(const SliceLog& log, const LogEntry& entry);
   void unfinished(const SliceLog& log, const LogEntry& entry);
+  void pass_foreign_behind(Position at) { pass_foreign({at.instruction, at.iteration + 1}); }
+  /// The same, and what the instruction at the position read.
+  void pass_foreign_of(Position at);
+  /// The same, and what the bus showed there by this transaction or later.
+  void pass_foreign_since(Position at, std::uint64_t transaction);
+  template <class Passes>
+  void pass_foreign_while(Position to, Passes passes);
+  void take_foreign(const ForeignRead& read);
 
   bool touches_live(const ValueFlow& flow, std::span<const LoggedAccess> accesses,
                     std::uint32_t by) const;
@@ -99,6 +117,10 @@ class SliceWalk {
   const SliceQuery& query_;
   const Recording& recording_;
   Slice& slice_;
+  ForeignReads* foreign_;
+  std::optional<ForeignReads::Window> window_;  ///< once it was asked for
+  std::size_t foreign_left_ = 0;                ///< reads of the window that are not passed
+  Position foreign_before_;                     ///< no window: those from there on are passed
   LiveValues live_;
   AccessStream loads_, stores_;
   Demand demand_;

@@ -85,7 +85,8 @@ const char* slice_way_name(SliceWay way) {
   return "?";
 }
 
-Slicer::Slicer(const RecordingFile& file, TimelineOptions options) : file_(file) {
+Slicer::Slicer(const RecordingFile& file, TimelineOptions options, ForeignReads* foreign)
+    : file_(file), foreign_(foreign) {
   log_ = std::make_unique<SliceLog>([this] {
     const Replayer& replayer = timeline_->replayer();
     return SliceLog::Used{replayer.next_port_read(), replayer.next_external_write()};
@@ -97,7 +98,7 @@ Slicer::~Slicer() = default;
 
 Slice Slicer::slice(const SliceQuery& query) {
   Slice slice;
-  SliceWalk walk(query, file_.recording(), slice);
+  SliceWalk walk(query, file_.recording(), slice, foreign_);
   stored_.clear();
   begin(query, walk);
   Position to = query.at;
@@ -110,11 +111,13 @@ Slice Slicer::slice(const SliceQuery& query) {
     if (stretch >= kLongestStretch) from = (end - 1) / stretch * stretch;
     whole = go_back({from, 0}, to, walk);
     to = {from, 0};
+    if (whole) walk.pass_foreign(to);
     stretch = std::min(stretch * 4, kLongestStretch);
     const bool is_sparse = stretch == kLongestStretch && slice.steps.size() == steps;
     if (!whole || walk.done() || !is_sparse || query.control) continue;
     if (const std::optional<Position> stored = last_store(to, walk)) {
       to = *stored;
+      walk.pass_foreign(to);
       stretch = kFirstStretch;
     }
   }

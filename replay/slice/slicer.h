@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "events/archive/recording_file.h"
+#include "events/processors/foreign_reads.h"
 #include "replay/run/replay_timeline.h"
 #include "replay/slice/slice.h"
 
@@ -20,8 +21,10 @@ class SliceWalk;
 
 class Slicer {
  public:
-  /// `file` must outlive the object; interrupts must have their places.
-  Slicer(const RecordingFile& file, TimelineOptions options);
+  /// `file` must outlive the object; interrupts must have their places. `foreign`: what the
+  /// processor read that others had stored, or null; must outlive the object. It is asked once
+  /// memory is looked for.
+  Slicer(const RecordingFile& file, TimelineOptions options, ForeignReads* foreign = nullptr);
   ~Slicer();
 
   /// Where the value comes from that is there at a moment of the run. Throws UsageError where the
@@ -50,6 +53,7 @@ class Slicer {
   };
 
   const RecordingFile& file_;
+  ForeignReads* foreign_;
   std::map<PhysAddr, Stored> stored_;
   std::unique_ptr<SliceLog> log_;
   std::unique_ptr<ReplayTimeline> timeline_;

@@ -31,7 +31,7 @@ struct Processor {
 
 class Machine {
  public:
-  MadeMachine run(const std::vector<unsigned>& turns, bool again) {
+  MadeMachine run(const std::vector<unsigned>& turns, bool again, bool hears) {
     dump(0, 0x1000, 0);
     dump(1, 0x0000, 3);                                                     // waits for SIPI
     Processor one{0, 0x1000, 0, {0xb0, 0x2a,                                // mov al, 2Ah
@@ -51,6 +51,11 @@ class Machine {
                    0xfe, 0xc0,        // inc al
                    0xa2, 0x04, 0x05,  // mov [504h], al
                    0xf4}};
+    if (hears) {
+      const std::vector<std::uint8_t> load{0xa0, 0x08, 0x05};  // mov al, [508h]
+      two.code.insert(two.code.begin(), load.begin(), load.end());
+      two.code.insert(two.code.end() - 1, load.begin(), load.end());
+    }
     add(two, kSipi, 0, {2}, 0);
     for (std::size_t turn = 0; !one.halted || !two.halted; ++turn) {
       Processor& p = turn % 2 == 0 ? one : two;
@@ -227,8 +232,8 @@ std::string MadeMachine::native(std::uint16_t flags) const {
   return header + body + bytes_of(&end, sizeof end);
 }
 
-MadeMachine made_machine(const std::vector<unsigned>& turns, bool again) {
-  return Machine().run(turns, again);
+MadeMachine made_machine(const std::vector<unsigned>& turns, bool again, bool hears) {
+  return Machine().run(turns, again, hears);
 }
 
 }  // namespace citcat::test

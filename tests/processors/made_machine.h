@@ -34,6 +34,8 @@ struct MadeMachine {
 /// 504h and halts. They take turns of as many instructions as `turns` say, over and over.
 ///
 /// `again`: at the end INIT and SIPI start processor 1 once more, and it does the same.
-MadeMachine made_machine(const std::vector<unsigned>& turns, bool again = false);
+/// `hears`: processor 1 reads 508h before all that, and once more before it halts.
+MadeMachine made_machine(const std::vector<unsigned>& turns, bool again = false,
+                         bool hears = false);
 
 }  // namespace citcat::test

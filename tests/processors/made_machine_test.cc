@@ -159,7 +159,46 @@ TEST_F(MadeMachines, SayWhichProcessorAValueComesFrom) {
     }
     EXPECT_EQ(written, 1u) << slice.dump(1);
     EXPECT_THAT(good({"why", "two.citcat@1", "--at", "end", "--memory", "504", "--physical"}),
-                HasSubstr("written by processor 0 up to 0:1"));
+                HasSubstr("written by processor 0 at 0:1, its transaction"));
+  }
+}
+
+/// Processor 0 stores the 0 that processor 1 has seen there before: no external write says so.
+TEST_F(MadeMachines, SayWhichProcessorStoredTheSameValueAgain) {
+  for (const std::vector<unsigned>& turns : {std::vector<unsigned>{30, 1}, {9, 1}}) {
+    const MadeMachine made = made_machine(turns, false, true);
+    std::uint64_t stored_at = 0, reads = 0;
+    for (const MadeRecord& r : made.records) {
+      constexpr std::uint8_t kRead = 2, kWrite = 3;
+      if (r.address != 0x508 || r.type == 1) continue;
+      if (r.type == kWrite) stored_at = r.count;
+      if (r.type == kRead) {
+        ++reads;
+        EXPECT_EQ(r.data[0], 0);
+        EXPECT_EQ(stored_at != 0, reads == 2);
+      }
+    }
+    ASSERT_EQ(reads, 2u);
+    store(made);
+    import();
+    const Json slice = Json::parse(
+        good({"why", "two.citcat@1", "--at", "end", "--register", "al", "--json", "--values"}));
+    unsigned written = 0;
+    for (const Json& input : slice.at("inputs")) {
+      EXPECT_NE(input.at("kind"), "image") << slice.dump(1);
+      if (!input.contains("writer")) continue;
+      ++written;
+      EXPECT_EQ(input.at("kind"), "processor");
+      EXPECT_EQ(input.at("address"), "0x00000508");
+      EXPECT_EQ(input.at("writer").at("processor"), 0);
+      EXPECT_EQ(input.at("writer").at("position"), std::to_string(stored_at));
+      EXPECT_TRUE(input.at("writer").at("transaction").is_number());
+    }
+    EXPECT_EQ(written, 1u) << slice.dump(1);
+    // What was there before the store is the image.
+    const Json before = Json::parse(
+        good({"why", "two.citcat@1", "--at", "1", "--register", "al", "--json", "--values"}));
+    EXPECT_EQ(before.at("inputs").at(1).at("kind"), "image") << before.dump(1);
   }
 }
 
