@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "formats/io/error.h"
@@ -55,6 +56,14 @@ void Operands::access(const DataAccess& a, const MemoryOperand& operand) {
     access_parts(a, operand);
     return;
   }
+  if (operand.conditional_write && selects_bytes()) [[unlikely]] {
+    access_selected(a, operand);
+    return;
+  }
+  access_whole(a, operand);
+}
+
+void Operands::access_whole(const DataAccess& a, const MemoryOperand& operand) {
   check_segment(a, operand, a.write || operand.write);
   if (debug_.breaks_on_data()) [[unlikely]]
     debug_.check_data(a);
@@ -205,6 +214,44 @@ void Operands::access_parts(const DataAccess& a, const MemoryOperand& operand) {
     part.size = static_cast<std::uint16_t>(size);
     access(part, operand);
   });
+}
+
+bool Operands::selects_bytes() const {
+  return flight_.info->is(Operation::maskmovq) || flight_.info->is(Operation::maskmovdqu);
+}
+
+/// SDM vol. 2, MASKMOVQ and MASKMOVDQU: bit 7 of each byte of the second register.
+std::uint32_t Operands::selected_bytes() const {
+  const DecodedInstruction& info = *flight_.info;
+  FxImage image;
+  cpu_.engine.read_fx(image);
+  const bool is_mmx = info.is(Operation::maskmovq);
+  // The image has x87 registers in the order of the stack, which MMX registers do not follow.
+  const unsigned top = image[fx_image::kStatus + 1] >> 3 & 7u;
+  const std::size_t at = is_mmx
+                             ? fx_image::kRegisters + fx_image::kSlot * ((info.rm_field - top) & 7u)
+                             : fx_image::kXmm + fx_image::kSlot * info.rm_field;
+  std::uint32_t selected = 0;
+  for (std::uint32_t i = 0; i < (is_mmx ? 8u : 16u); ++i) {
+    selected |= static_cast<std::uint32_t>(image[at + i] >> 7) << i;
+  }
+  return selected;
+}
+
+void Operands::access_selected(const DataAccess& a, const MemoryOperand& operand) {
+  const std::uint32_t selected = selected_bytes();
+  for (std::uint32_t first = 0; first < a.size;) {
+    const auto skipped = static_cast<std::uint32_t>(std::countr_zero(selected >> first));
+    first = std::min<std::uint32_t>(a.size, first + skipped);
+    const auto size = static_cast<std::uint32_t>(std::countr_one(selected >> first));
+    if (size == 0) return;
+    DataAccess part = a;
+    part.offset = a.offset + first;
+    part.linear = cpu_.onward(a.linear, first);
+    part.size = static_cast<std::uint16_t>(size);
+    access_whole(part, operand);
+    first += size;
+  }
 }
 
 void Operands::read_floating(std::span<std::uint8_t> out) {

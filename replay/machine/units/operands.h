@@ -64,6 +64,14 @@ class Operands {
   void split_access(const DataAccess& a, const MemoryOperand& operand);
   bool is_in_parts(const DataAccess& a, const MemoryOperand& operand) const;
   void access_parts(const DataAccess& a, const MemoryOperand& operand);
+  /// An operand, or a part of one, whose offsets follow each other.
+  void access_whole(const DataAccess& a, const MemoryOperand& operand);
+  /// The instruction in flight stores only the bytes that a mask selects.
+  bool selects_bytes() const;
+  /// Bit n: it stores byte n of its operand.
+  std::uint32_t selected_bytes() const;
+  /// Each run of such bytes.
+  void access_selected(const DataAccess& a, const MemoryOperand& operand);
 
   CpuContext& cpu_;
   InFlight& flight_;
