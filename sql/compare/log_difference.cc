@@ -1,6 +1,7 @@
 #include "sql/compare/log_difference.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sql/compare/plain_run.h"
@@ -14,23 +15,36 @@ std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
   return form.offsets ? i.offset : i.linear.value;
 }
 
-/// The run executes the entry next. A log may tell the beginning of an instruction, and whatever
-/// follows it.
-bool executes(const PlainRun& run, const EmulatorLogEntry& entry, const LogForm& form) {
-  if (address_of(run, form) != entry.at) return false;
+std::vector<std::uint8_t> bytes_of(const PlainRun& run) {
   const DecodedInstruction& info = run.instruction().info;
-  const std::size_t told = std::min<std::size_t>(entry.bytes.size(), info.length);
-  return std::equal(entry.bytes.begin(), entry.bytes.begin() + static_cast<std::ptrdiff_t>(told),
-                    info.bytes.begin());
+  return {info.bytes.begin(), info.bytes.begin() + info.length};
 }
+
+/// The entry's bytes are those of this instruction. A log may have only the first bytes of an
+/// instruction, or more than there are.
+bool has_bytes(const EmulatorLogEntry& entry, const std::vector<std::uint8_t>& bytes) {
+  const auto told = static_cast<std::ptrdiff_t>(std::min(entry.bytes.size(), bytes.size()));
+  return std::equal(bytes.begin(), bytes.begin() + told, entry.bytes.begin());
+}
+
+/// The run executes the entry next.
+bool executes(const PlainRun& run, const EmulatorLogEntry& entry, const LogForm& form) {
+  return address_of(run, form) == entry.at && has_bytes(entry, bytes_of(run));
+}
+
+/// A REP, whose iterations some logs have an entry for each.
+struct RepeatedInstruction {
+  std::uint64_t at = 0;
+  std::vector<std::uint8_t> bytes;
+};
 
 /// Where the run may be after an entry of the log.
 struct LogPlace {
   PlainRun run;
-  std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
-  std::uint32_t most = 0;                      ///< instructions left in it, with this one; 0: any
-  std::optional<std::uint64_t> repeated = {};  ///< the entry, where it is a REP
-  bool in_handler = false;                     ///< the entry is of an interrupt's handler
+  std::optional<std::uint64_t> next = {};  ///< address at which its block goes on
+  std::uint32_t most = 0;                  ///< instructions left in it, with this one; 0: any
+  std::optional<RepeatedInstruction> repeated = {};  ///< the entry, where it is a REP
+  bool in_handler = false;                           ///< the entry is of an interrupt's handler
   /// For a place that no entry follows: where a handler was left that the log has the beginning of.
   std::optional<ComparedInstruction> left = {};
 
@@ -46,12 +60,12 @@ std::optional<std::uint64_t> next_in_block(const PlainRun& run, std::uint32_t mo
 }
 
 LogPlace behind_entry(PlainRun run, const LogForm& form, std::uint32_t most) {
-  const bool repeated = run.instruction().info.is_repeated(), in_handler = run.in_interrupt();
-  const std::uint64_t address = address_of(run, form);
+  const bool in_handler = run.in_interrupt();
+  std::optional<RepeatedInstruction> repeated;
+  if (run.instruction().info.is_repeated()) repeated = {address_of(run, form), bytes_of(run)};
   const auto next = next_in_block(run, most);
   run.advance();
-  return {run, next, most == 0 ? 0 : most - 1, repeated ? std::optional(address) : std::nullopt,
-          in_handler};
+  return {run, next, most == 0 ? 0 : most - 1, std::move(repeated), in_handler};
 }
 
 /// Goes on from `place` to where the run executes the entry: at once; where the log names blocks,
@@ -61,8 +75,9 @@ LogPlace behind_entry(PlainRun run, const LogForm& form, std::uint32_t most) {
 bool follow(LogPlace& place, const EmulatorLogEntry& entry, const LogForm& form,
             std::vector<LogPlace>& to) {
   PlainRun& run = place.run;
-  // Some logs have an entry for each iteration of a REP.
-  if (place.repeated == entry.at && (run.ended() || address_of(run, form) != entry.at)) {
+  const bool repeats =
+      place.repeated && place.repeated->at == entry.at && has_bytes(entry, place.repeated->bytes);
+  if (repeats && (run.ended() || address_of(run, form) != entry.at)) {
     to.push_back(place);
     return false;
   }
