@@ -12,10 +12,17 @@ PlainRun::PlainRun(RowSource& source, std::uint64_t from) : source_(source) {
   needs.process_names = true;
   source_.need(needs);
   source_.add_reader();
-  stretch_ = source_.stretch_at(from, {});
+  // What came before tells handlers that the run begins in from one that is entered right there.
+  stretch_ = source_.stretch_at(from == 0 ? 0 : from - 1, {});
   enter();
-  while (!ended_ && position() < from) advance();
-  if (!ended_) outer_ = run_->interrupts;
+  std::uint32_t before = 0;
+  while (!ended_ && position() < from) {
+    before = run_->interrupts;
+    advance();
+  }
+  if (ended_) return;
+  outer_ = run_->interrupts;
+  before_ = std::min(before, outer_);
 }
 
 /// The first instruction of the stretch, or of the next one that has any.

@@ -21,6 +21,7 @@ class PlainRun {
         end_(other.end_),
         in_run_(other.in_run_),
         outer_(other.outer_),
+        before_(other.before_),
         ended_(other.ended_) {
     source_.add_reader();
   }
@@ -34,6 +35,10 @@ class PlainRun {
   void leave_interrupt() {
     while (!ended_ && in_interrupt()) advance();
   }
+
+  /// Where an interrupt is delivered before the first instruction: its handler counts as one that
+  /// has come since the run's beginning. For the first instruction only.
+  void count_first_interrupt() { outer_ = before_; }
 
   // The current instruction.
   std::uint64_t position() const { return run_->first + in_run_; }
@@ -52,6 +57,7 @@ class PlainRun {
   std::uint32_t in_run_ = 0;
   /// Handlers that the run began in and has not left: whether it did may not be known.
   std::uint32_t outer_ = ~0u;
+  std::uint32_t before_ = 0;  ///< those that were open before the first instruction was reached
   bool ended_ = false;
 };
 

@@ -83,6 +83,12 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
   std::optional<std::uint64_t> left_a, left_b;  // where a handler went another way
   {
     PlainRun a(source_a, from_a), b(source_b, from_b);
+    // Runs that begin alike may both begin within a handler; one that begins with an interrupt is
+    // compared from where it comes back.
+    if (!a.ended() && !b.ended() && !is_same(a.instruction(), b.instruction())) {
+      a.count_first_interrupt();
+      b.count_first_interrupt();
+    }
     while (!a.ended() && !b.ended()) {
       if (!is_same(a.instruction(), b.instruction()) || a.in_interrupt() != b.in_interrupt()) {
         if (!a.in_interrupt() && !b.in_interrupt()) {

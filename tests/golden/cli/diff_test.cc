@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 /// al, al; 2004: jnz 2007; 2006: iret; 2007: hlt.
 class RunDifference : public CitcatTest {
  protected:
-  /// `loops`: what lies at 0500; `interrupt_after`: so many instructions, 0 for none; `port`: what
+  /// `loops`: what lies at 0500; `interrupt_after`: so many instructions, 0 for none, -1
+  /// before the first; `port`: what
   /// the handler reads, unless it reads nothing.
   void record(const std::string& name, int loops, int interrupt_after, int port = -1) const {
     const int in_handler = interrupt_after == 0 ? 0 : port < 0 ? 2 : 4;
@@ -30,19 +31,20 @@ class RunDifference : public CitcatTest {
              "," + row + "\n";
       ++seq;
     };
-    add(0, "CODE_RD,00001000,4,f,-,0,8b0e0005");
-    add(0, "MEM_RD,00000500,2,3,-,0,0" + std::to_string(loops) + "00");
-    add(1, "CODE_RD,00001004,4,f,-,0,40e2fdf4");
-    if (interrupt_after != 0) {
-      add(interrupt_after, "INTA,00000000,1,0,-,0,08");
-      add(interrupt_after, "MEM_RD,00000020,4,f,-,0,00200000");
-      add(interrupt_after,
-          std::string("CODE_RD,00002000,4,f,-,0,") + (port < 0 ? "43cf0000" : "e46084c0"));
-      if (port >= 0) {
-        add(interrupt_after, "IO_RD,00000060,1,1,-,0,0" + std::to_string(port));
-        add(interrupt_after + 2, "CODE_RD,00002004,4,f,-,0,7501cff4");
-      }
-    }
+    const auto interrupt = [&](int at) {
+      add(at, "INTA,00000000,1,0,-,0,08");
+      add(at, "MEM_RD,00000020,4,f,-,0,00200000");
+      add(at, std::string("CODE_RD,00002000,4,f,-,0,") + (port < 0 ? "43cf0000" : "e46084c0"));
+      if (port < 0) return;
+      add(at, "IO_RD,00000060,1,1,-,0,0" + std::to_string(port));
+      add(at + 2, "CODE_RD,00002004,4,f,-,0,7501cff4");
+    };
+    const int first = interrupt_after < 0 ? in_handler : 0;
+    if (interrupt_after < 0) interrupt(0);
+    add(first, "CODE_RD,00001000,4,f,-,0,8b0e0005");
+    add(first, "MEM_RD,00000500,2,3,-,0,0" + std::to_string(loops) + "00");
+    add(first + 1, "CODE_RD,00001004,4,f,-,0,40e2fdf4");
+    if (interrupt_after > 0) interrupt(interrupt_after);
     add(all - 1, "HALT,00000000,0,0,-,0,");
     write_file(file("bus.csv"), csv);
     write_file(file("state.json"),
@@ -120,6 +122,21 @@ TEST_F(RunDifference, PartsWhereTheOneGoesOnAndTheOtherDoesNot) {
   EXPECT_EQ(
       json({"diff", "a.citcat", "b.citcat", "--from-a", "9", "--from-b", "3"}, 0).at("compared"),
       5);
+}
+
+/// The interrupt comes before the first instruction of the one, or of the part that is compared.
+TEST_F(RunDifference, AnInterruptBeforeTheFirstInstructionIsLeftOut) {
+  record("first.citcat", 5, -1);
+  record("later.citcat", 5, 3);
+  record("none.citcat", 5, 0);
+  for (const char* const other : {"later.citcat", "none.citcat"}) {
+    EXPECT_EQ(json({"diff", "first.citcat", other}, 0).at("compared"), 12) << other;
+    EXPECT_EQ(json({"diff", other, "first.citcat"}, 0).at("compared"), 12) << other;
+  }
+  EXPECT_EQ(json({"diff", "first.citcat", "first.citcat"}, 0).at("compared"), 14);
+  const std::vector<std::string> parts{
+      "diff", "later.citcat", "none.citcat", "--from-a", "3", "--from-b", "3"};
+  EXPECT_EQ(json(parts, 0).at("compared"), 9);
 }
 
 /// A handler that takes another way and comes back is left out; one that does not has parted.
@@ -237,6 +254,20 @@ TEST_F(RunDifference, LogsThatEmulatorsWroteAreRead) {
   const ProcessResult chained = run({"compare", "r.citcat", logs + "qemu-chained.log"});
   EXPECT_EQ(chained.exit_code, 1);
   EXPECT_NE(chained.out.find("nochain"), std::string::npos) << chained.out;
+}
+
+/// Bochs has an entry for each iteration.
+TEST_F(RunDifference, BytesOfARepeatedInstructionAreComparedInEachIteration) {
+  const std::string logs = CITCAT_SOURCE_DIR "/tests/golden/logs/";
+  good({"import", logs + "boot.bin.zst", "-o", "r.citcat", "-q"});
+  std::string text = read_file(logs + "bochs.log");
+  const std::size_t last = text.rfind("f3aa");
+  ASSERT_GT(last, text.find("f3aa"));
+  text.replace(last, 4, "f3ab");
+  write_file(file("wrong.log"), text);
+  const Json found = json({"compare", "r.citcat", "wrong.log"}, 1);
+  EXPECT_EQ(found.at("b").at("address"), "00007c13");
+  EXPECT_EQ(found.at("a").at("address"), "00007c15");
 }
 
 TEST_F(RunDifference, HandlersOfALogAreComparedWhereItHasThem) {
