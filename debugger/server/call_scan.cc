@@ -131,6 +131,7 @@ void CallScan::ran(std::span<const ExecutedBlock> blocks, Position first, std::u
 void CallScan::look_at(const ExecutedBlock& block, Position first) {
   arrive(block.linear(0));
   for (std::uint32_t i = 0; i < block.count(); ++i) {
+    if (settles_) settle_by(block.instruction(i));
     if (load_of_stack(block.decoded(i))) stack_loaded(block, i);
   }
   const std::uint32_t last = block.count() - 1;
@@ -140,23 +141,31 @@ void CallScan::look_at(const ExecutedBlock& block, Position first) {
   look_at(block.instruction(last), {first.instruction + last, 0});
 }
 
-/// Pushes before that, and pops after it, show what the stack pointer was, and is.
+/// Pushes before that show what the stack pointer was.
 void CallScan::stack_loaded(const ExecutedBlock& block, std::uint32_t i) {
-  std::optional<StackMove> before, after;
+  std::optional<StackMove> before;
   for (std::uint32_t j = i; j-- > 0 && !before;) before = stack_move(block.instruction(j));
   stacks_.leave(*load_of_stack(block.decoded(i)),
                 before ? std::optional(before->after) : std::nullopt);
-  for (std::uint32_t j = i + 1; j < block.count() && !after; ++j) {
-    after = stack_move(block.instruction(j));
-  }
-  if (after) stacks_.settle(space(), after->before);
+  settles_ = true;
+}
+
+/// What is pushed or popped next shows what the stack pointer is.
+void CallScan::settle_by(const ExecutedInstruction& e) {
+  const auto move = stack_move(e);
+  if (!move) return;
+  settles_ = false;
+  stacks_.settle(space(), move->before);
+  ++changes_;
 }
 
 void CallScan::instruction(const ExecutedInstruction& e, Position now) {
   arrive(e.linear);
   nest_.instruction(e, now);
+  if (settles_) settle_by(e);
   const auto how = load_of_stack(*e.info);
   if (how) stacks_.leave(*how, std::nullopt);
+  settles_ = settles_ || how.has_value();
   // Kinds that are listed before `call` neither call nor return, nor leave their stack.
   if (how || e.info->kind >= InstructionClass::call) ++changes_;
   look_at(e, now);
@@ -172,6 +181,7 @@ void CallScan::look_at(const ExecutedInstruction& e, Position now) {
   const DecodedInstruction& info = *e.info;
   if (is_return(info.kind) && e.ea_count > 0) stacks_.returned(space(), e.ea[0]);
   if (!is_call(info.kind) || e.ea_count <= slot_address(info)) return;
+  settles_ = false;
   OpenCall call;
   call.at = now;
   call.call = e.linear;
@@ -238,6 +248,7 @@ void CallScan::interrupt_returned(const ExecutedInstruction& iret) {
 }
 
 void CallScan::delivered(const DeliveredEvent& event, Position now) {
+  settles_ = false;
   nest_.delivered(event, now);
   ++changes_;
   // A call that leads to where nothing can run was one of that place.

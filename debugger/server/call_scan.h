@@ -44,6 +44,7 @@ class CallScan final : public Observer {
   void look_at(const ExecutedBlock& block, Position first);
   void look_at(const ExecutedInstruction& e, Position now);
   void stack_loaded(const ExecutedBlock& block, std::uint32_t i);
+  void settle_by(const ExecutedInstruction& e);
   void changed_level(const ExecutedInstruction& e, Position now);
   void interrupt_returned(const ExecutedInstruction& iret);
   void arrive(LinearAddr at);
@@ -54,6 +55,7 @@ class CallScan final : public Observer {
   OpenStacks stacks_;
   std::optional<Position> arrives_;  ///< the call made last, which has not reached its target
   std::uint64_t changes_ = 0;
+  bool settles_ = false;  ///< the stack pointer was loaded, and nothing was pushed or popped since
 };
 
 StackPlace stack_place(const Machine& machine);
