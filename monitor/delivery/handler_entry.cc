@@ -124,8 +124,10 @@ void HandlerEntry::push_frame(const LoggedEvent& event, const WayIn& way,
       seen_.linear.store(at, std::span(behind).first(bytes), Notice::taken);
     else if (n == flags_push + 3 && correction.error_code != event.error_code)
       seen_.linear.store(at, std::span(error_code).first(bytes), Notice::taken);
-    else
-      seen_.linear.show(at, bytes, true);
+    else if (!seen_.linear.show(at, bytes, true))
+      seen_.recording.give_up(
+          "the stack of an interrupt lies in memory that is not RAM, which this monitor does not "
+          "record");
   }
   seen_.linear.expect_no_stores();
 }

@@ -46,12 +46,12 @@ bool LinearMemory::peek(std::uint64_t linear, std::span<std::uint8_t> bytes) con
   return true;
 }
 
-void LinearMemory::show(std::uint64_t linear, unsigned size, bool store) {
+bool LinearMemory::show(std::uint64_t linear, unsigned size, bool store) {
   while (size != 0) {
     const unsigned part = std::min(size, left_in_page(linear));
     const auto physical = cpu_.walker.translate(linear, store);
     std::array<std::uint8_t, 512> block;
-    if (!physical || part > block.size() || !cpu_.memory.is_readable(*physical, part)) return;
+    if (!physical || part > block.size() || !cpu_.memory.is_readable(*physical, part)) return false;
     const auto bytes = std::span(block).first(part);
     cpu_.memory.read(*physical, bytes);
     if (!store) cpu_.memory.as_processor_left(*physical, bytes);
@@ -62,6 +62,7 @@ void LinearMemory::show(std::uint64_t linear, unsigned size, bool store) {
     linear += part;
     size -= part;
   }
+  return true;
 }
 
 void LinearMemory::expect_stores(std::uint64_t linear, unsigned size) {

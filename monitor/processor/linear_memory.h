@@ -23,8 +23,9 @@ class LinearMemory {
   /// elsewhere or nowhere.
   bool peek(std::uint64_t linear, std::span<std::uint8_t> bytes) const;
 
-  /// Shows an access to what is there, of at most 512 bytes.
-  void show(std::uint64_t linear, unsigned size, bool store);
+  /// Shows an access to what is there, of at most 512 bytes. False, and nothing is shown of the
+  /// rest, from where no memory is mapped or it is a device's.
+  bool show(std::uint64_t linear, unsigned size, bool store);
   /// The stores of [linear, linear + size), which follow one by one, are in RAM already.
   void expect_stores(std::uint64_t linear, unsigned size);
   void expect_no_stores() { cpu_.bus.expect_writes({}, {}); }
