@@ -52,7 +52,7 @@ auto guarded(citcat_machine* machine, Act&& act) -> decltype(act()) {
 int after_move(citcat_machine& machine, int answer) {
   const auto& divergence = machine.timeline->report().divergence;
   if (!divergence) return answer;
-  machine.error = "the replay leaves the evidence at " + place_text(*divergence) + ": " +
+  machine.error = "the replay diverges from the evidence at " + place_text(*divergence) + ": " +
                   divergence->reason + ": expected " + divergence->expected + ", found " +
                   divergence->found;
   return -1;

@@ -17,7 +17,7 @@ std::string default_output(const std::string& input, std::string_view ending) {
     if (is_path && !fs::exists(input, error)) {
       throw IoError(input + ": cannot open: No such file or directory");
     }
-    throw UsageError("--output is required, because " + input + " is no file");
+    throw UsageError("--output is required, because " + input + " is not a file");
   }
   fs::path name = fs::path(input).filename();
   for (const std::string_view compressed : {".zst", ".gz", ".xz", ".bz2"}) {

@@ -156,11 +156,11 @@ class Adaptation {
     else if (name == "d" || name == "D" || name == "plugin")
       tell(fmt::format("-{} {}: left out; the monitor uses this option itself", name, value));
     else if (name == "loadvm" || name == "incoming")
-      throw UsageError(fmt::format(
-          "-{}: a machine that is taken up in the middle of its run cannot be recorded, "
-          "because nobody has seen what its program wrote to model-specific registers; "
-          "start it from reset, and see record --live --keep",
-          name));
+      throw UsageError(
+          fmt::format("-{}: a machine that is resumed in the middle of its run cannot be recorded, "
+                      "because nobody has seen what its program wrote to model-specific registers; "
+                      "start it from reset, and see record --live --keep",
+                      name));
     else if (name == "icount" && OptionValue(value).get("rr"))
       throw UsageError(
           "-icount with rr=: QEMU's log cannot be used from outside; write record --live and "

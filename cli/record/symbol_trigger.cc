@@ -18,8 +18,8 @@ constexpr std::string_view kSymbolPrefix = "symbol:";
   for (const SymbolModule& module : modules)
     for (const Symbol& symbol : module.symbols)
       if (symbol.kind == SymbolKind::code) known.push_back(symbol.name);
-  throw UsageError(fmt::format("{}: expected the name of code, found {}, which is none{}{}", option,
-                               name, did_you_mean(name, known),
+  throw UsageError(fmt::format("{}: expected the name of code, found {}, which names no code{}{}",
+                               option, name, did_you_mean(name, known),
                                known.empty() ? ": there are no symbols; name their file with "
                                                "--symbols, or a kernel that has them with -kernel"
                                              : ""));

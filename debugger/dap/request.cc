@@ -97,11 +97,11 @@ Request parse_request(std::string_view message) {
     return true;
   };
   Json json = Json::parse(message, shallow, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) throw UsageError("a message is no JSON object");
+  if (json.is_discarded() || !json.is_object()) throw UsageError("a message is not a JSON object");
   Request request;
   const Arguments top(json);
   request.number = top.integer("seq").value_or(0);
-  if (top.text("type").value_or("") != "request") throw UsageError("a message is no request");
+  if (top.text("type").value_or("") != "request") throw UsageError("a message is not a request");
   request.command = top.required_text("command");
   const auto arguments = json.find("arguments");
   if (arguments == json.end() || arguments->is_null()) return request;

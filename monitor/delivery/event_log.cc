@@ -60,7 +60,7 @@ void EventLog::refuse_two_traps(const LoggedEvent& first, const LoggedEvent& sec
     const bool of_code = (state.dr[7] >> (16 + 4 * n) & 3) == 0;
     if (enabled && of_code && state.dr[n] == place) return;
   }
-  seen_.recording.give_up("one instruction raised two #DB, of which a processor makes one");
+  seen_.recording.give_up("one instruction raised two #DB, where a processor raises one");
 }
 
 }  // namespace citcat::monitor

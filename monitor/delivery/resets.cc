@@ -24,8 +24,8 @@ void Resets::take(LogItem item, const LoggedEvent& found, LoggedEvent* failed) {
   LoggedEvent reset = found;
   if (cpu_.several)
     return seen_.recording.give_up(
-        "the processors were reset, through which a recording of several does not go; with "
-        "-no-reboot the emulator ends there");
+        "the processors were reset, and a recording of several processors cannot go on through a "
+        "reset; with -no-reboot the emulator ends there");
   if (shut_down && cpu_.log.next(reset) != LogItem::reset)
     return seen_.recording.give_up(
         "the processor shut down, and the emulator reports no reset after it");

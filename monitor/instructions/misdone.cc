@@ -46,7 +46,7 @@ void note_misdone_0f(std::uint8_t opcode, std::uint8_t modrm, OpcodePrefixes pre
       break;
     default:
       if (opcode >= 0xc8 && opcode <= 0xcf && operand16)
-        out.why_misdone = "BSWAP of 16 bits was executed, of which nobody says what it leaves";
+        out.why_misdone = "BSWAP of 16 bits was executed, whose result no manual defines";
       break;
   }
 }
@@ -67,8 +67,8 @@ void note_misdone(std::span<const std::uint8_t> opcode, OpcodePrefixes prefixes,
         out.why_misdone = "MOV to CS was executed, which processors refuse with #UD";
       else if ((out.rex & kRexR) != 0)
         out.why_misdone =
-            "REX.R before MOV of a segment register was taken for a part of its number, of which "
-            "processors take no notice";
+            "REX.R before MOV of a segment register was taken for a part of the register's number, "
+            "where processors ignore it";
       break;
     case 0xc8:
       if (size != CodeSize::bits16 && byte(2) >= 0x80)

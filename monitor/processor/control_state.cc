@@ -43,14 +43,15 @@ void ControlState::refuse_unheld() {
   const bool newer_components = (cpu_.facts.xcr0 & ~(kX87State | kSseState)) != 0;
   if ((cr4 & kFiveLevels) != 0)
     recording_.give_up(
-        "page tables of five levels are used, which no replayer holds; the kernel option no5lvl");
+        "page tables of five levels are used, which no replayer supports; use the kernel option "
+        "no5lvl");
   else if ((cr4 & kProcessContexts) != 0)
     recording_.give_up(
-        "CR4.PCIDE is set, which this monitor does not record; the kernel option nopcid");
+        "CR4.PCIDE is set, which this monitor does not record; use the kernel option nopcid");
   else if ((cr4 & kCr4OsXsave) != 0 && newer_components)
     recording_.give_up(
-        "AVX or newer components are enabled in XCR0, which no replayer holds; choose a processor "
-        "without them, such as -cpu qemu64,+xsave");
+        "AVX or newer components are enabled in XCR0, which no replayer supports; choose a "
+        "processor without them, such as -cpu qemu64,+xsave");
 }
 
 }  // namespace citcat::monitor

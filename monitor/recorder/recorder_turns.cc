@@ -39,8 +39,8 @@ void Recorder::rest() {
   if (seen_.cpu.log.pending()) {
     if (seen_.cpu.in_real_mode())
       return seen_.recording.give_up(
-          "an interrupt of real mode came when another processor was about to run: nobody tells "
-          "what it pushed");
+          "an interrupt of real mode came when another processor was about to run: it is not known "
+          "what the interrupt pushed");
     events_.take_new(Insn{});
     if (!active()) return;
   }

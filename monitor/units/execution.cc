@@ -58,7 +58,7 @@ void Execution::prepare(const Insn& insn) {
       break;
     case InsnKind::vector:
       seen_.recording.give_up(
-          "AVX is used, which no replayer holds; choose a processor without it, such as -cpu "
+          "AVX is used, which no replayer supports; choose a processor without it, such as -cpu "
           "qemu64");
       break;
     default:

@@ -57,7 +57,7 @@ void ExtendedState::finish(const Insn& insn) {
   if (!cpu_.has_long_mode()) {
     recording_.give_up(
         "XSAVE or one of its relatives is used by a processor without long mode, which no replayer "
-        "holds; choose one without it, such as -cpu pentium3, or qemu-system-x86_64");
+        "supports; choose one without it, such as -cpu pentium3, or qemu-system-x86_64");
     return;
   }
   constexpr std::uint32_t kCr0Ts = 8;
@@ -79,7 +79,8 @@ void ExtendedState::finish(const Insn& insn) {
       break;
     case InsnKind::xgetbv:
       if (number_ != 0)
-        recording_.give_up("XGETBV of the components in use, which no replayer holds, is used");
+        recording_.give_up(
+            "XGETBV of the components in use is executed, which no replayer supports");
       break;
     case InsnKind::xsetbv:
       cpu_.facts.xcr0 = operand_;
@@ -96,7 +97,8 @@ void ExtendedState::save(const Insn& insn) {
   const std::uint64_t linear = *seen_.flight.operand, wanted = components();
   std::array<std::uint8_t, kAreaBytes> stored{};
   if (!in_ram_ || !linear_.peek(linear, stored)) {
-    recording_.give_up("XSAVE stores to what is no RAM, which this monitor does not record");
+    recording_.give_up(
+        "XSAVE stores to memory that is not RAM, which this monitor does not record");
     return;
   }
   for (unsigned at = 0; at < kXmmAt; at += kSlotBytes) {

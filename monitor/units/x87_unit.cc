@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kCr0Em = 4;
 
 constexpr char kMmxFaulted[] =
-    "an MMX instruction faulted, after which this emulator has x87 registers in use that a "
-    "processor has not";
+    "an MMX instruction faulted, after which this emulator marks x87 registers as in use that a "
+    "processor does not";
 
 /// After REX.W: pointers of 64 bits, without selectors.
 bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }

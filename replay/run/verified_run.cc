@@ -48,7 +48,8 @@ CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, 
   } catch (const Error& error) {
     // Somebody else's archive, or one that another process adds to: verified it is all the same.
     if (session_log.at(LogLevel::info)) {
-      session_log.write(fmt::format("what was found out is not remembered: {}", error.what()));
+      session_log.write(
+          fmt::format("the result of the verification is not kept: {}", error.what()));
     }
   }
   return result;

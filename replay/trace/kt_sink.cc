@@ -59,7 +59,7 @@ void require_narrow_addresses(const Machine& machine) {
   const CpuModel model = machine.model();
   if (!cpu_traits(model).has_long_mode) return;
   throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
-                   " can be replayed and verified, but not this: it takes addresses of 32 bits "
+                   " can be replayed and verified, but this output has only addresses of 32 bits "
                    "(docs/long-mode.md says what can be done with them)");
 }
 

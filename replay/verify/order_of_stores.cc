@@ -39,7 +39,7 @@ std::optional<Mismatch> OrderOfStores::made(const BusTransaction& t) {
   parts_.push_back({t, number});
   const bool passed = is_behind || (passed_ && t.index < *passed_);
   if (store.kind == AccessKind::walk || !passed) return std::nullopt;
-  return Mismatch{kOtherOrder, t, "stores of what comes before it are after it on the bus"};
+  return Mismatch{kOtherOrder, t, "the bus shows stores of earlier instructions after it"};
 }
 
 std::optional<Mismatch> OrderOfStores::complete(std::uint64_t identity, Position now) {

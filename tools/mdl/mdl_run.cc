@@ -58,7 +58,7 @@ void resolve(CodeNode& node, const MetricRequest& request, const tools::NameSour
   const std::optional<LinearAddr> address = names->symbol(node.name);
   if (!address) {
     throw UsageError("metric " + request.text + ": expected the name of a symbol, found \"" +
-                     node.name + "\", which no symbols have (see --symbols)");
+                     node.name + "\", which is not among the symbols (see --symbols)");
   }
   node.kind = CodeNode::Kind::number;
   node.value = static_cast<std::int64_t>(address->value);

@@ -50,7 +50,7 @@ void SessionMetrics::add(const MetricRequest& request, std::uint64_t position) {
   auto run = std::make_unique<MdlRun>(library_, std::vector{request}, names_);
   if (run->wants().registers) {
     throw UsageError(request.text +
-                     " reads memory, which a session does not stop for; ask `analyze`");
+                     " reads memory, which is not possible in a session; use `analyze`");
   }
   entries_.push_back({request, position, ~std::uint64_t{0}, std::move(run), {}});
 }

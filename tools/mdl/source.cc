@@ -40,7 +40,7 @@ std::string Source::found_at(Place at) const {
   while (length < rest.size() && length < kShown && is_of_word(rest[length])) ++length;
   if (length != 0) return std::string(rest.substr(0, length));
   if (is_printed(rest.front())) return std::string(1, rest.front());
-  return "a byte that is no text";
+  return "a byte that is not text";
 }
 
 void Source::refuse(Place at, const std::string& expected, std::string found) const {

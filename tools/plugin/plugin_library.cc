@@ -67,7 +67,7 @@ PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
         reinterpret_cast<decltype(&citcat_tool_v1)>(::dlsym(handle_, "citcat_tool_v1"));
     if (entry == nullptr) {
       throw UsageError("--tool " + path +
-                       ": exports no citcat_tool_v1(), so it is no tool for version " +
+                       ": exports no citcat_tool_v1(), so it is not a tool for version " +
                        std::to_string(CITCAT_TOOL_VERSION) + " of citcat_tool.h");
     }
     read(entry());

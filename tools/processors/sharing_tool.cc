@@ -129,7 +129,8 @@ void SharingTool::report_lines(Report& out) const {
   }
   out.value("lines", "lines that went between processors", lines);
   out.value("moves", "times that one went", moves);
-  out.value("false_lines", "lines of which no byte was read that another wrote", without);
+  out.value("false_lines", "lines in which nobody read a byte that another processor wrote",
+            without);
   std::sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) {
     return std::pair(b.second->moves, a.first) < std::pair(a.second->moves, b.first);
   });

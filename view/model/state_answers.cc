@@ -198,7 +198,7 @@ Json answer_setter(RunView& view, const Query& query) {
     if (whole) break;
   }
   json["why"] = whole ? "it has had this value since the recording began"
-                      : "it was not changed as far back as was looked";
+                      : "it was not changed in the part of the run that was searched";
   return json;
 }
 

@@ -238,13 +238,13 @@ std::optional<Response> ViewServer::Impl::immediate(const Request& request, Job&
   };
   const auto host = request.find(http::field::host);
   if (host == request.end() || !host_is_ours({host->value().data(), host->value().size()})) {
-    return plain(403, "another host is meant\n");
+    return plain(403, "the request names another host\n");
   }
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
     return plain(405, "nothing can be changed here\n");
   }
   const auto target = parse_target({request.target().data(), request.target().size()});
-  if (!target) return plain(400, "this is no address of the page\n");
+  if (!target) return plain(400, "this is not an address of the page\n");
   const std::string_view path = std::string_view(target->path).substr(1);
   const std::size_t slash = path.find('/');
   if (slash == std::string_view::npos || !same_text(path.substr(0, slash), token)) {

@@ -396,9 +396,9 @@ RecoveredState recover_state(Recording recording, const EvidenceSource& evidence
   }
   if (traits.has_long_mode) {
     throw UsageError(
-        "what the interrupt does is not recognised as that of long mode: it reads no gate of 16 "
-        "bytes and pushes no frame of 40. Registers of a processor with long mode are recovered in "
-        "long mode only");
+        "the interrupt's accesses are not recognised as those of long mode: it reads no gate of 16 "
+        "bytes and pushes no frame of 40 bytes. For a processor with long mode, registers are "
+        "recovered only in long mode");
   }
   return StateRecovery(std::move(recording), evidence, time).run();
 }

@@ -66,7 +66,8 @@ void ControlRegisters::take_loaded() {
   const std::uint64_t cr4 = engine.wide().cr(4), efer = engine.efer();
   const bool pages = (engine.wide().cr(0) & kCr0Pg) != 0, enabled = (efer & kEferLme) != 0;
   if ((pages && enabled) != ((efer & kEferLma) != 0)) {
-    throw UsageError("the recording begins with EFER.LMA other than CR0.PG and EFER.LME make it");
+    throw UsageError(
+        "the recording begins with a value of EFER.LMA that contradicts CR0.PG and EFER.LME");
   }
   if ((cr4 & ~kCr4Executed) == 0) return;
   throw UsageError("the recording begins with CR4." + names_of(cr4) +

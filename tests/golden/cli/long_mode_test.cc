@@ -170,7 +170,7 @@ TEST_F(LongMode, NeedsAModeThatAgreesWithItself) {
   good({"import", "wide.csv", "--initial-state", "wide.json", "-o", "other.citcat"});
   const ProcessResult result = run({"verify", "other.citcat"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("EFER.LMA other than CR0.PG and EFER.LME make it"));
+  EXPECT_THAT(result.err, HasSubstr("EFER.LMA that contradicts CR0.PG and EFER.LME"));
 }
 
 TEST_F(LongMode, IsRecoveredFromTheBusAtAnInterruptOfLongModeAlone) {
@@ -182,7 +182,7 @@ TEST_F(LongMode, IsRecoveredFromTheBusAtAnInterruptOfLongModeAlone) {
   const ProcessResult recovered = run(
       {"import", "interrupted.csv", "--recover-state", "--start", "interrupt:0", "-o", "x.citcat"});
   EXPECT_EQ(recovered.exit_code, 2);
-  EXPECT_THAT(recovered.err, HasSubstr("not recognised as that of long mode"));
+  EXPECT_THAT(recovered.err, HasSubstr("not recognised as those of long mode"));
 }
 
 TEST_F(LongMode, IsRecoveredWithAStateThatTellsPartOfItAndOthersAreNot) {

@@ -43,7 +43,7 @@ TEST(SymbolTrigger, OtherTriggersStayAsTheyAre) {
 TEST(SymbolTrigger, IsRefusedWhereItNamesNoOnePlace) {
   EXPECT_THAT(
       refusal("symbol:do_exeve", kernel()),
-      testing::HasSubstr("--start: expected the name of code, found do_exeve, which is none "
+      testing::HasSubstr("--start: expected the name of code, found do_exeve, which names no code "
                          "(did you mean do_execve?)"));
   EXPECT_THAT(refusal("symbol:jiffies", kernel()), testing::HasSubstr("found jiffies"));
   EXPECT_THAT(refusal("symbol:show", kernel()),

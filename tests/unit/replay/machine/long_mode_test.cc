@@ -533,7 +533,8 @@ TEST_F(LongModeGuest, ATraceWithAddressesOf32BitsIsRefused) {
   KtWriter narrow(bytes, KtForm::narrow), wide(bytes, KtForm::wide);
   KtSink refused(narrow, {}), accepted(wide, {});
   EXPECT_THAT([&] { Replayer(recording_, &refused, ReplayOptions{}); },
-              ThrowsMessage<UsageError>(HasSubstr("can be replayed and verified, but not this")));
+              ThrowsMessage<UsageError>(
+                  HasSubstr("can be replayed and verified, but this output has only addresses")));
   EXPECT_NO_THROW(Replayer(recording_, &accepted, ReplayOptions{}));
 }
 
