@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "debugger/target/known_registers.h"
 #include "debugger/target/page_tables.h"
 #include "debugger/target/register_file.h"
 #include "events/archive/recording_file.h"
 #include "replay/run/replay_timeline.h"
+#include "replay/session/known_registers.h"
 
 namespace citcat {
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "debugger/server/call_scan.h"
-#include "debugger/target/known_registers.h"
 #include "debugger/target/run_observer.h"
 #include "events/archive/recording_file.h"
 #include "events/names/symbols.h"
 #include "replay/run/replay_timeline.h"
+#include "replay/session/known_registers.h"
 #include "view/model/moment_text.h"
 #include "view/model/query.h"
 #include "view/model/register_table.h"

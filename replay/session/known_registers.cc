@@ -1,4 +1,4 @@
-#include "debugger/target/known_registers.h"
+#include "replay/session/known_registers.h"
 
 #include <algorithm>
 #include <iterator>
