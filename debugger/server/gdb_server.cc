@@ -73,7 +73,7 @@ void GdbServer::serve(const std::function<std::size_t()>& begin) {
     const Request request = gdb::parse_request(data);
     if (!begun && looks_at_machine(request.kind)) {
       begun = true;
-      looked_at_ = moves_ = begin();
+      looked_at_ = begin();
       stop_ = stopped();
     }
     try {
@@ -156,7 +156,11 @@ void GdbServer::answer_of_threads(const Request& request) {
   switch (request.kind) {
     case Kind::set_thread:
       if (!is_all && !is_thread(request.thread)) return refuse("there is no such processor");
-      if (!is_all) (request.text == "g" ? looked_at_ : moves_) = request.thread - 1;
+      if (request.text != "g") {
+        moves_ = is_all ? std::nullopt : std::optional<std::size_t>(request.thread - 1);
+      } else if (!is_all) {
+        looked_at_ = request.thread - 1;
+      }
       return connection_.send("OK");
     case Kind::thread_alive:
       if (!is_all && !is_thread(request.thread)) return refuse("there is no such processor");
@@ -291,7 +295,7 @@ void GdbServer::change_stops(const Request& request) {
 
 MachineMoveEnd GdbServer::moved(const Request& request) {
   const MachineTarget::Interrupt interrupt = [this] { return connection_.is_interrupted(); };
-  const std::size_t p = is_thread(request.thread) ? request.thread - 1 : moves_;
+  const std::size_t p = is_thread(request.thread) ? request.thread - 1 : moved_unnamed();
   switch (request.kind) {
     case Kind::step:
       return machine_.step(p, request.alone, interrupt);
@@ -313,7 +317,7 @@ void GdbServer::move(const Request& request) {
     return refuse("there is no such processor");
   if (request.kind == Kind::go_on || request.kind == Kind::go_back) tell_unmapped();
   const MachineMoveEnd end = moved(request);
-  looked_at_ = moves_ = end.processor;
+  looked_at_ = end.processor;
   if (end.end.why == MoveEnd::Why::end) {
     for (std::size_t p = 0; p < machine_.size(); ++p) tell_divergence(p);
   }
@@ -322,7 +326,7 @@ void GdbServer::move(const Request& request) {
 
 /// Tells gdb which watchpoints a move cannot meet until something is mapped at their addresses.
 void GdbServer::tell_unmapped() {
-  for (const LinearAddr at : machine_.processor(moves_).unmapped_watchpoints()) {
+  for (const LinearAddr at : machine_.processor(moved_unnamed()).unmapped_watchpoints()) {
     send_text(fmt::format(
         "watchpoint at {:#x}: nothing is mapped there yet; it takes effect when something is\n",
         at.value));

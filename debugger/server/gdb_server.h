@@ -3,6 +3,7 @@
 // the machine's processors is a thread, numbered from 1.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,15 +56,17 @@ class GdbServer {
 
   DebugTarget& target() { return machine_.processor(looked_at_); }
   const DebugTarget& target() const { return machine_.processor(looked_at_); }
+  /// What a packet without a thread moves.
+  std::size_t moved_unnamed() const { return moves_.value_or(looked_at_); }
   bool is_thread(std::uint32_t thread) const { return thread != 0 && thread <= machine_.size(); }
 
   MachineTarget& machine_;
   std::vector<Monitor*> monitors_;
   gdb::Connection& connection_;
   std::function<void(const std::string&)> tell_;
-  std::size_t looked_at_ = 0;  ///< whose registers and memory gdb asks for
-  std::size_t moves_ = 0;      ///< what a packet without a thread moves
-  std::string stop_;           ///< why it is where it is
+  std::size_t looked_at_ = 0;         ///< whose registers and memory gdb asks for
+  std::optional<std::size_t> moves_;  ///< what gdb wants moved; nullopt: what it looks at
+  std::string stop_;                  ///< why it is where it is
   std::string description_;
   bool says_kind_of_breakpoint_ = false;  ///< gdb understands swbreak and hwbreak
 };

@@ -231,6 +231,15 @@ TEST_P(DebuggedMachine, AStepOfOneMovesTheOtherAsTheBusShowsIt) {
   }
 }
 
+/// gdb names no thread when it steps back: the selected one is meant.
+TEST_P(DebuggedMachine, StepsTheSelectedThreadBack) {
+  const std::string look = "printf \"at %d %d\\n\", $_thread, $instruction\n";
+  const std::string output = gdb("thread 2\nreverse-stepi\n" + look + "reverse-stepi\n" + look +
+                                     "thread 1\nthread 2\nreverse-stepi\n" + look,
+                                 "--at 1:5");
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"2 4", "2 3", "2 2"})) << output;
+}
+
 TEST_P(DebuggedMachine, APositionOfOneIsAPlaceForAll) {
   const std::string place = "printf \"at %d %d\\n\", $_thread, $instruction\n";
   const std::string output =
