@@ -59,6 +59,13 @@ std::uint64_t MachineTarget::turn_of(std::size_t p) const {
   return turns_.turn_of(p, processors_[p]->timeline().position());
 }
 
+/// The turn in which `p` met what a move forwards ended at: a watchpoint is met by the instruction
+/// before the place where the move ends, a breakpoint by the one that comes next.
+std::uint64_t MachineTarget::turn_met(std::size_t p, const MoveEnd& end) const {
+  if (end.why != MoveEnd::Why::watchpoint) return turn_of(p);
+  return turns_.turn_before(p, processors_[p]->timeline().position());
+}
+
 MachineTarget::Start::Start(MachineTarget& machine) : machine_(machine) {
   for (DebugTarget* const its : machine.processors_) {
     moments_.push_back(its->timeline().moment());
@@ -132,7 +139,7 @@ void MachineTarget::search_on(std::size_t p, std::uint64_t turn, Found& found,
     return;
   }
   found.met = end;
-  found.turn = turn_of(p);
+  found.turn = turn_met(p, end);
 }
 
 std::optional<std::size_t> MachineTarget::earliest(const std::vector<Found>& found) const {
@@ -177,7 +184,7 @@ MachineMoveEnd MachineTarget::go_on(std::size_t p, bool alone, const Interrupt& 
       const MoveEnd last = processors_[q]->go_on(interrupt);
       if (last.why == MoveEnd::Why::interrupted) interrupted = true;
       if (last.why == MoveEnd::Why::breakpoint || last.why == MoveEnd::Why::watchpoint)
-        its = {false, last, turn_of(q)};
+        its = {false, last, turn_met(q, last)};
     }
     if (const auto first = earliest(found)) {
       take_others(*first, found[*first].turn, start, Direction::on);

@@ -79,6 +79,7 @@ class MachineTarget {
   bool moves_alone(std::size_t p, bool alone);
   bool is_foreign(std::size_t p, const StopHit& hit);
   std::uint64_t turn_of(std::size_t p) const;
+  std::uint64_t turn_met(std::size_t p, const MoveEnd& end) const;
   void take_to(std::size_t p, std::uint64_t instruction);
   void take_others(std::size_t p, std::uint64_t turn, const Start& start, Direction direction);
   std::optional<std::size_t> earliest(const std::vector<Found>& found) const;

@@ -57,6 +57,19 @@ std::uint64_t BusTurns::turn_of(std::size_t processor, Position at) const {
   return end == ends_[processor].end() ? count_ + processor : end->turn;
 }
 
+std::uint64_t BusTurns::turn_before(std::size_t processor, Position at) const {
+  if (at.iteration != 0) return turn_of(processor, {at.instruction, at.iteration - 1});
+  if (at.instruction == 0) return turn_of(processor, at);
+  const std::uint64_t last = at.instruction - 1;
+  // How many iterations it had is not known: the last turn with one of them is meant.
+  const auto behind = end_behind(processor, {last, ~std::uint32_t{0}});
+  if (behind != ends_[processor].begin()) {
+    const End& before = *std::prev(behind);
+    if (before.position.instruction == last && before.position.iteration != 0) return before.turn;
+  }
+  return behind == ends_[processor].end() ? count_ + processor : behind->turn;
+}
+
 std::uint64_t BusTurns::clock_of(std::size_t processor, Position at) const {
   const std::vector<End>& its = ends_[processor];
   const auto end = end_behind(processor, at);

@@ -23,6 +23,9 @@ class BusTurns {
   std::uint64_t count() const { return count_; }
   /// The turn in which the processor's instruction at `at` runs.
   std::uint64_t turn_of(std::size_t processor, Position at) const;
+  /// The turn in which the last instruction, or iteration of a REP, before `at` ran; at the
+  /// beginning as turn_of().
+  std::uint64_t turn_before(std::size_t processor, Position at) const;
   /// When the processor's instruction at `at` runs, by the clock of the bus: between two turns of
   /// its own spread evenly over its instructions, after its last one an instruction a clock.
   std::uint64_t clock_of(std::size_t processor, Position at) const;
