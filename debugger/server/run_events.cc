@@ -256,12 +256,19 @@ void InterruptNest::instruction(const ExecutedInstruction& e, Position now) {
   }
   const bool rsm = e.info->kind == InstructionClass::rsm;
   if (e.info->kind != InstructionClass::iret && !rsm) return;
-  auto ended = std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
-    const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
-    if (smi || rsm) return smi && rsm;
-    const bool delivered = entered.call == InstructionClass::plain;
-    return delivered && e.ea_count != 0 && entered.frame == e.ea[0];
-  });
+  // A handler may have moved its frame down, to make room for what it pushes for the interrupted
+  // code (Linux, arch/x86/entry/entry_64.S: idtentry of INT3).
+  constexpr std::uint64_t kMostMoved = 64;
+  const auto ends_within = [&](std::uint64_t moved) {
+    return std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
+      const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
+      if (smi || rsm) return smi && rsm;
+      const bool delivered = entered.call == InstructionClass::plain;
+      return delivered && e.ea_count != 0 && entered.frame.value - e.ea[0].value <= moved;
+    });
+  };
+  auto ended = ends_within(0);
+  if (ended == entered_.rend() && e.info->bits64) ended = ends_within(kMostMoved);
   if (ended == entered_.rend()) {
     const auto stack = rsm ? std::nullopt : programs_stack(e);
     if (!stack || !called_back(*stack)) ++entered_before_;
