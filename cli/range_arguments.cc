@@ -39,7 +39,8 @@ std::optional<Position> RangeArguments::end_within() const {
 
 void RangeArguments::require_reached(const std::string& file, std::uint64_t instructions) const {
   const Position begin = first();
-  if (begin == Position{} || begin >= end() || instructions > begin.instruction) return;
+  const bool is_empty = !to.empty() && begin >= end();
+  if (begin == Position{} || is_empty || instructions > begin.instruction) return;
   throw UsageError(
       fmt::format("--from {}: {} ends after {} instructions", from, file, instructions));
 }

@@ -145,7 +145,8 @@ class RecordingSource final : public TraceReader::Source {
         reached() >= options_.verify_after)
       stop_comparing();
     const std::uint64_t end = session_->to();
-    const std::uint64_t to = std::min(end, std::max(reached(), sink_.from().instruction) + kStep);
+    const std::uint64_t from = std::min(end, std::max(reached(), sink_.from().instruction));
+    const std::uint64_t to = from + std::min(end - from, kStep);
     paused_ = false;
     const ReplayReport report = session_->run_to(to);
     if (report.end == ReplayReport::End::diverged) {

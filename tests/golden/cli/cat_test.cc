@@ -68,7 +68,7 @@ TEST_F(Cat, WhatLiesBehindTheEndIsAUsageErrorThatNamesTheEnd) {
   };
   for (const bool checkpoints : {false, true}) {
     if (checkpoints) good({"checkpoint", "r.citcat", "--every", "100"});
-    for (const char* from : {"622", "99999"}) {
+    for (const char* from : {"622", "99999", "18446744073709551615"}) {
       behind({"replay", "r.citcat", "--from", from, "-o", "x.kt"}, "ends after 621 instructions");
       behind({"replay", "r.citcat", "--from", from}, "ends after 621 instructions");
       behind({"replay", "r.citcat", "--from", from, "-o", "x.kt", "--jobs", "2"},
