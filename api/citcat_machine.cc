@@ -2,6 +2,7 @@
 #include "api/citcat_machine.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@
 #include "formats/io/error.h"
 #include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_timeline.h"
+#include "replay/session/known_registers.h"
 
 using citcat::PhysAddr;
 
@@ -19,8 +21,19 @@ struct citcat_machine {
     citcat::place_events(file, {});
     timeline = std::make_unique<citcat::ReplayTimeline>(file, nullptr, options);
   }
+
+  /// Registers where it is; those that nothing has loaded so far are unknown.
+  citcat::CpuState registers() {
+    citcat::CpuState state = timeline->registers();
+    if (state.unknown.empty()) return state;
+    if (!known) known.emplace(file.recording());
+    known->settle(state, timeline->moment());
+    return state;
+  }
+
   citcat::RecordingFile file;
   std::unique_ptr<citcat::ReplayTimeline> timeline;
+  std::optional<citcat::KnownRegisters> known;
   std::string error;
 };
 
@@ -124,14 +137,12 @@ int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t*
   return guarded(machine, [&] {
     if (name == nullptr || value == nullptr)
       throw citcat::UsageError("no name or no place was given");
-    const citcat::CpuState state = machine->timeline->registers();
+    const citcat::CpuState state = machine->registers();
     const auto found = citcat::get_register(state, name);
     if (!found)
       throw citcat::UsageError(std::string("expected the name of a register, found ") + name);
     *value = *found;
-    // Once it has another value than it began with, a program has written it.
-    const auto begun = citcat::get_register(machine->file.recording().initial, name);
-    return citcat::is_unknown(state, listed_name(name)) && found == begun ? 0 : 1;
+    return citcat::is_unknown(state, listed_name(name)) ? 0 : 1;
   });
 }
 

@@ -127,8 +127,7 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
   const auto addresses = accessed(source_a, at_a > kLookedBack ? at_a - kLookedBack : 0, at_a);
   source_a.timeline().seek({at_a, 0});
   source_b.timeline().seek({at_b, 0});
-  found.registers =
-      different_registers(source_a.timeline().registers(), source_b.timeline().registers());
+  found.registers = different_registers(source_a.registers(), source_b.registers());
   for (const std::uint64_t address : addresses) {
     const auto in_a = byte_of(source_a.timeline(), address);
     const auto in_b = byte_of(source_b.timeline(), address);

@@ -55,7 +55,7 @@ class RegisterCursor final : public Cursor {
         argument_of(constraints, kRegisterPosition, "registers: expected where position = N");
     if (!position || !go_to(source_, *position)) return;
     position_ = *position;
-    state_ = source_.timeline().registers();
+    state_ = source_.registers();
     names_ = register_names(state_.model);
   }
   bool next() override {

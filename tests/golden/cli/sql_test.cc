@@ -222,6 +222,14 @@ TEST_F(SqlCommand, RegistersAndMemoryAreThoseOfTheMoment) {
                   ", " + std::to_string(slot + 1) + ")"),
             registers.at("ecx"));
   EXPECT_EQ(value("select address from refs where position = 0 and class = 'data'"), slot);
+  // The program has loaded DI by then, and not DX.
+  const auto known = [&](int position, const std::string& name) {
+    return value("select known from registers where position = " + std::to_string(position) +
+                 " and name = '" + name + "'");
+  };
+  EXPECT_EQ(known(0, "edi"), 0u);
+  EXPECT_EQ(known(120, "edi"), 1u);
+  EXPECT_EQ(known(120, "edx"), 0u);
   EXPECT_EQ(rows("select * from registers where position = 100000000").size(), 0u);
   EXPECT_NE(refusal("select * from registers").find("expected where position = N"),
             std::string::npos);
