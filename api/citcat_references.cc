@@ -16,6 +16,7 @@
 #include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
+#include "replay/session/first_entry.h"
 #include "tools/host/analysis.h"
 #include "tools/host/tool_host.h"
 
@@ -157,7 +158,7 @@ struct citcat_references {
       : file(open_placed(path)),
         checkpoints(file),
         analysis(std::make_unique<RowTool>(rows)),
-        host(analysis, host_options(from, to)),
+        host(analysis, host_options(file.recording(), from, to)),
         begin(from) {
     citcat::SessionOptions options;
     options.to = to;
@@ -168,8 +169,10 @@ struct citcat_references {
     session = std::make_unique<citcat::ReplaySession>(file, &host, std::move(options));
   }
 
-  static citcat::tools::HostOptions host_options(std::uint64_t from, std::uint64_t to) {
+  static citcat::tools::HostOptions host_options(const citcat::Recording& recording,
+                                                 std::uint64_t from, std::uint64_t to) {
     citcat::tools::HostOptions options;
+    options.isolated_tables = citcat::begins_with_isolated_tables(recording);
     options.from = from;
     options.to = to;
     return options;
@@ -188,8 +191,8 @@ struct citcat_references {
   void replay_on() {
     constexpr std::uint64_t kStretch = 1 << 12;  // instructions at a time
     const std::uint64_t end = session->to();
-    const std::uint64_t to =
-        std::min(end, std::max(session->position().instruction, begin) + kStretch);
+    const std::uint64_t from = std::min(end, std::max(session->position().instruction, begin));
+    const std::uint64_t to = from + std::min(end - from, kStretch);
     citcat::ReplayReport report = session->run_to(to);
     const bool diverged = report.end == citcat::ReplayReport::End::diverged;
     if (!diverged && report.instructions >= to && to != end) return;

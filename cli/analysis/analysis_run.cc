@@ -29,6 +29,7 @@
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/replay_timeline.h"
+#include "replay/session/first_entry.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/joined_observer.h"
 #include "tools/host/tool_host.h"
@@ -144,6 +145,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   const std::optional<Scope> scope = scope_of(plan, setup);
   const bool from_beginning = !why_serial(plan, setup).empty();
   HostOptions host_options;
+  host_options.isolated_tables = begins_with_isolated_tables(file.recording());
   host_options.from = plan.range.from;
   host_options.to = plan.range.to;
   host_options.scope = scope ? &*scope : nullptr;

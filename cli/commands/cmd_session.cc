@@ -21,6 +21,7 @@
 #include "formats/io/line_reader.h"
 #include "formats/io/once_input.h"
 #include "replay/run/replay_session.h"
+#include "replay/session/first_entry.h"
 #include "tools/guest/guest_names.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/report_renderers.h"
@@ -69,6 +70,7 @@ class Session {
     for (const std::string& path : arguments.files) library_.add_file(path);
     tools::HostOptions host;
     host.names = &names_;
+    host.isolated_tables = begins_with_isolated_tables(file.recording());
     host_ = std::make_unique<tools::ToolHost>(analysis_, host);
     SessionOptions options;
     options.check = !arguments.unchecked;

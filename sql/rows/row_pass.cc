@@ -24,6 +24,7 @@ Observer* RowPass::tell(std::unique_ptr<tools::Tool> tool, std::uint64_t begin, 
   options.from = begin;
   options.to = end;
   options.names = &names_;
+  options.isolated_tables = isolated_tables_;
   host_ = std::make_unique<tools::ToolHost>(*analysis_, options);
   return host_.get();
 }

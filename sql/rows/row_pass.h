@@ -19,8 +19,12 @@ struct CountNeeds;
 class RowPass {
  public:
   /// `symbols`, `contexts` and `file` must outlive the pass.
-  RowPass(const Symbols& symbols, ContextTable& contexts, RowFilter filter)
-      : names_(symbols), contexts_(contexts), filter_(std::move(filter)) {}
+  /// `isolated_tables`: HostOptions::isolated_tables.
+  RowPass(const Symbols& symbols, ContextTable& contexts, RowFilter filter, bool isolated_tables)
+      : names_(symbols),
+        contexts_(contexts),
+        filter_(std::move(filter)),
+        isolated_tables_(isolated_tables) {}
 
   /// Makes the observer of the next replay: a collector of these rows, or of these counts, of the
   /// instructions [begin, end).
@@ -54,6 +58,7 @@ class RowPass {
   tools::GuestNames names_;
   ContextTable& contexts_;
   const RowFilter filter_;
+  const bool isolated_tables_;
   std::unique_ptr<tools::Analysis> analysis_;
   std::unique_ptr<tools::ToolHost> host_;
   std::optional<ReplaySession> session_;

@@ -5,6 +5,7 @@
 
 #include "formats/io/error.h"
 #include "replay/run/verified_run.h"
+#include "replay/session/first_entry.h"
 #include "sql/rows/row_pass.h"
 
 namespace citcat::sql {
@@ -50,7 +51,11 @@ RunRows take_later(RunRows& rows, std::uint64_t to) {
 }  // namespace
 
 RowSource::RowSource(const RecordingFile& file, const Symbols& symbols, SourceOptions options)
-    : file_(file), symbols_(symbols), options_(std::move(options)), checkpoints_(file) {}
+    : file_(file),
+      symbols_(symbols),
+      options_(std::move(options)),
+      checkpoints_(file),
+      isolated_tables_(begins_with_isolated_tables(file.recording())) {}
 RowSource::~RowSource() = default;
 
 void RowSource::begin_statement() {
@@ -88,7 +93,7 @@ void RowSource::begin_pass(std::uint64_t from, const RowFilter& filter) {
   const bool joins = passes_++ != 0 && end_of(filter) != kNoEnd;
   const bool alone = readers_ <= 1 && !joins;
   if (!alone) all.positions = {};
-  pass_ = std::make_shared<RowPass>(symbols_, contexts_, alone ? filter : all);
+  pass_ = std::make_shared<RowPass>(symbols_, contexts_, alone ? filter : all, isolated_tables_);
   const std::uint64_t to = end_of(all);
   SessionOptions options;
   options.to = to;
@@ -225,7 +230,7 @@ std::shared_ptr<const WholeRun> RowSource::whole() {
                      "not of one alone");
   }
   const bool only_sharing = needs == RowNeeds{.sharing = true};
-  whole->pass = std::make_shared<RowPass>(symbols_, contexts_, RowFilter{});
+  whole->pass = std::make_shared<RowPass>(symbols_, contexts_, RowFilter{}, isolated_tables_);
   if (!only_sharing) {
     run_through(
         *whole->pass, file_, checkpoints_, options_, {}, true,
@@ -243,7 +248,7 @@ std::shared_ptr<const WholeRun> RowSource::whole() {
 
 Counts RowSource::count(const CountNeeds& needs, const RowFilter& filter) {
   Counts counts;
-  counts.pass = std::make_shared<RowPass>(symbols_, contexts_, filter);
+  counts.pass = std::make_shared<RowPass>(symbols_, contexts_, filter, isolated_tables_);
   const ReplayRange range{begin_of(filter), end_of(filter)};
   if (range.from < range.to) {
     run_through(
@@ -271,6 +276,14 @@ ReplayTimeline& RowSource::timeline() {
     timeline_ = std::make_unique<ReplayTimeline>(file_, nullptr, std::move(options));
   }
   return *timeline_;
+}
+
+CpuState RowSource::registers() {
+  CpuState state = timeline().registers();
+  if (state.unknown.empty()) return state;
+  if (!known_registers_) known_registers_.emplace(file_.recording());
+  known_registers_->settle(state, timeline().moment());
+  return state;
 }
 
 }  // namespace citcat::sql

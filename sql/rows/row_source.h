@@ -15,6 +15,7 @@
 #include "events/names/symbols.h"
 #include "replay/run/replay_timeline.h"
 #include "replay/session/checkpoints.h"
+#include "replay/session/known_registers.h"
 #include "replay/session/replay_report.h"
 #include "sql/rows/count_collector.h"
 #include "sql/rows/row_filter.h"
@@ -96,6 +97,8 @@ class RowSource {
 
   /// To look at registers and memory of any moment.
   ReplayTimeline& timeline();
+  /// Registers where the timeline is. CpuState::unknown has those that nothing has loaded so far.
+  CpuState registers();
 
   /// Who went along the timeline met it.
   void note_divergence(const Divergence& divergence) { contradiction_ = {divergence, {}}; }
@@ -114,6 +117,7 @@ class RowSource {
   const Symbols& symbols_;
   const SourceOptions options_;
   const Checkpoints checkpoints_;
+  const bool isolated_tables_;  ///< HostOptions::isolated_tables
   ContextTable contexts_;
   RowNeeds needs_;
   std::uint32_t readers_ = 0;
@@ -126,6 +130,7 @@ class RowSource {
   std::optional<CheckpointRun> verified_;
   std::optional<Contradiction> contradiction_;
   std::unique_ptr<ReplayTimeline> timeline_;
+  std::optional<KnownRegisters> known_registers_;
 };
 
 }  // namespace citcat::sql

@@ -88,9 +88,12 @@ TEST_F(SharedWatchpoints, AreMetByWhoeverWritesInTheOrderOfTheBus) {
   ASSERT_NO_FATAL_FAILURE(import(data));
   const auto words = contended_words(read_shared_stream(data.path("golden.bin.zst")));
   ASSERT_FALSE(words.empty());
-  const auto& [address, writes] = *std::max_element(
+  const auto& [address, all_writes] = *std::max_element(
       words.begin(), words.end(),
       [](const auto& a, const auto& b) { return turns_of(a.second) < turns_of(b.second); });
+  // The first is of a REP that clears the word, and goes on.
+  const std::vector<Write> writes(all_writes.begin() + 1, all_writes.end());
+  ASSERT_GE(writes.size(), kMostStops);
   const std::string start = fmt::format("{}:{}", writes[0].first, writes[0].second);
   DapClient editor({"two.citcat", "--unchecked", "--at", start}, path(""));
   editor.body("initialize", {{"adapterID", "citcat"}});

@@ -239,6 +239,8 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
     if (last.kind == InstructionClass::far_return && changes_level(context)) {
       stacks_.resumed(context.machine().engine().address_space());
     }
+  } else if (last.kind == InstructionClass::iret) {
+    frame_ = execution.address(number);
   } else if (code.jumps_on && is_called) {
     arrival_ = Arrival::on;
   }
@@ -332,6 +334,12 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
     case MachineEvent::Kind::fast_call:
       return enter({KernelEntry::Kind::call, 0});
     case MachineEvent::Kind::returned:
+      // The handler's own frame, which a far call may have completed.
+      if (event.value == 0) {
+        arrival_ = Arrival::back;
+        return stacks_.returned(space_of(context), frame_);
+      }
+      [[fallthrough]];
     case MachineEvent::Kind::fast_return:
       arrival_ = Arrival::back;
       // To a program where that is in memory: its level is known before the next instruction only.

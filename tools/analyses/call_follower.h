@@ -122,7 +122,8 @@ class CallFollower {
   Part part_;
   bool after_mark_ = false;  ///< what ran last was a mark that a call went to
   Arrival arrival_ = Arrival::other;
-  LinearAddr slot_;  ///< of the call that was made last
+  LinearAddr slot_;   ///< of the call that was made last
+  LinearAddr frame_;  ///< of the IRET that was made last
   AddressSpaceId slot_space_ = 0;
   ProcedureNumber caller_ = ProcedureTable::kUnknown;
   ProcedureNumber running_ = ProcedureTable::kUnknown;

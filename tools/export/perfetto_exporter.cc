@@ -188,6 +188,8 @@ class PerfettoTool final : public StepTool {
       case MachineEvent::Kind::fast_call:
         return open(time, fmt::format("system call {}", h.eax));
       case MachineEvent::Kind::returned:
+        if (e.value == 0) return;
+        [[fallthrough]];
       case MachineEvent::Kind::fast_return:
         return close_deliveries(time, open_ == 0 ? 0 : open_ - 1);
       case MachineEvent::Kind::port_read:

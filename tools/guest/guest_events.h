@@ -11,7 +11,8 @@ inline void follow(SystemCallFollower& follower, const MachineEvent& event) {
     case MachineEvent::Kind::delivered:
       return follower.delivered(event.delivery, event.position);
     case MachineEvent::Kind::returned:
-      return follower.returned(event.position);
+      if (event.value != 0) follower.returned(event.position);
+      return;
     case MachineEvent::Kind::fast_call:
       return follower.fast_call(event.position, event.value == 1);
     case MachineEvent::Kind::fast_return:

@@ -32,23 +32,28 @@ std::uint32_t Context::interrupt_depth() const { return open_ != nullptr ? open_
 std::uint32_t Context::machine_level() const { return machine_->engine().hflags() & kHfCpl; }
 
 void Context::settle(std::uint32_t level) {
-  if (!begun_) address_space_ = space_of(machine_->engine().address_space());
+  if (!begun_) {
+    isolated_ = isolated_ || runs_with_isolated_tables(*machine_);
+    address_space_ = space_of(machine_->engine().address_space());
+  }
   begun_ = true;
   level_ = level;
   if (level == kUserLevel) {
     open_.reset();
-  } else if (returning_ && open_ != nullptr) {
-    open_ = open_->outer;
+  } else if (returning_ != nullptr) {
+    open_ = returning_->outer;
   }
-  returning_ = false;
+  returning_ = nullptr;
 }
 
 void Context::address_space_loaded(AddressSpaceId cr3) {
   begun_ = true;
+  if (returning_ != nullptr) open_ = std::exchange(returning_, nullptr)->outer;
   if (!isolated_ && isolates(cr3)) {
     isolated_ = true;
     address_space_ = space_of(address_space_);
   }
+  load_.reset();
   cr3 = space_of(cr3);
   if (cr3 == address_space_) return;
   // What was interrupted in the one is open until that goes on.
@@ -64,12 +69,16 @@ void Context::entered(std::uint32_t from_level) {
   entered_at_ = machine_->position().instruction;
 }
 
-/// It is the other table of the process that was left just now: too soon for another process.
+/// It is the other table of the process: the kernel changes to its own too soon for a switch of
+/// processes, or to the program's to go back to it.
 bool Context::isolates(AddressSpaceId cr3) const {
-  constexpr std::uint64_t kEntry = 32;  ///< instructions; Linux takes less than ten
-  return entered_ && (cr3 ^ address_space_) == kUserTables && (cr3 & kUserTables) == 0 &&
-         in_long_mode(machine_->engine()) &&
-         machine_->position().instruction - entered_at_ <= kEntry;
+  if ((cr3 ^ address_space_) != kUserTables || !in_long_mode(machine_->engine())) return false;
+  if ((cr3 & kUserTables) == 0) return was_entered_just_now();
+  return load_ && is_leaving_kernel(*machine_, *load_);
+}
+
+bool Context::was_entered_just_now() const {
+  return entered_ && machine_->position().instruction - entered_at_ <= kMostToLoad;
 }
 
 bool Context::in_wide_call() const { return open_ != nullptr && open_->in_wide_call; }
@@ -83,6 +92,7 @@ void Context::open(Open opened) {
   entered(level_);
   opened.level = level_;
   opened.eax = machine_->engine().gpr(kEax);
+  opened.stack = stack_address(machine_->engine());
   if (level_ != kUserLevel) opened.outer = open_;
   if (const Open* const outer = opened.outer.get()) {
     opened.depth = outer->depth + 1;
@@ -141,9 +151,46 @@ void Context::fast_returned() {
   level_changes();
 }
 
-void Context::returned() {
-  returning_ = true;
+bool Context::returned(const ExecutedInstruction& by) {
   level_changes();
+  returning_ = open_.get();
+  if (returning_ == nullptr || machine_level() == kUserLevel) return true;
+  const std::optional<LinearAddr> stack = stack_behind(by);
+  if (!stack) return true;
+  returning_ = interrupted_with(*stack);
+  return returning_ != nullptr;
+}
+
+/// Where the stack is once IRET has gone back; nullopt where it has no frame, as within tasks, or
+/// the frame is not known.
+std::optional<LinearAddr> Context::stack_behind(const ExecutedInstruction& iret) const {
+  constexpr unsigned kWords = 3;  // IP, CS and flags; in 64-bit mode RSP and SS follow
+  if (iret.info->kind != InstructionClass::iret || iret.ea_count == 0) return std::nullopt;
+  const unsigned bytes = iret.info->operand_bytes;
+  const LinearAddr behind{iret.ea[0].value + kWords * bytes};
+  if (!iret.info->bits64) return behind;
+  std::uint64_t stack = 0;
+  for (unsigned i = 0; i < bytes; ++i) {
+    const auto physical = machine_->find(LinearAddr{behind.value + i});
+    const auto byte = physical ? machine_->memory().defined_byte(*physical) : std::nullopt;
+    if (!byte) return std::nullopt;
+    stack |= std::uint64_t{*byte} << 8 * i;
+  }
+  return LinearAddr{stack};
+}
+
+/// The innermost that interrupted what has this stack. It may have changed by an item: Linux calls
+/// from an exception's handler as if the interrupted code did (int3_emulate_call()). A handler's
+/// own stack is farther away, below the frame.
+Context::Open* Context::interrupted_with(LinearAddr stack) const {
+  constexpr int kSearched = 64;
+  constexpr std::uint64_t kItem = 8, kSmallestFrame = 6;
+  const std::uint64_t below = in_long_mode(machine_->engine()) ? kItem : kSmallestFrame - 2;
+  int left = kSearched;
+  for (Open* o = open_.get(); o != nullptr && left > 0; o = o->outer.get(), --left) {
+    if (o->stack.value - stack.value <= below || stack.value - o->stack.value <= kItem) return o;
+  }
+  return nullptr;
 }
 
 }  // namespace citcat::tools

@@ -10,6 +10,7 @@
 
 #include "events/machine/address.h"
 #include "events/position.h"
+#include "replay/machine/isolated_tables.h"
 #include "replay/machine/observer.h"
 
 namespace citcat {
@@ -22,7 +23,7 @@ namespace citcat::tools {
 /// an IRET or RSM goes back to what it interrupted; level 3 is reached only when none is. Each
 /// address space has open deliveries of its own, so that a switch of processes within a handler
 /// does not lose them. Where the kernel switches between tasks of one address space within a
-/// handler, what follows counts as part of it up to the next IRET.
+/// handler, what follows counts as part of it until it returns.
 class Context {
  public:
   /// An open exception, interrupt or software interrupt. What readers ask of those it lies within
@@ -33,6 +34,7 @@ class Context {
     DeliveredEvent::Kind kind = DeliveredEvent::Kind::exception;
     std::uint8_t vector = 0;
     std::uint32_t level = 0;            ///< that it came from
+    LinearAddr stack;                   ///< top of the stack of what was interrupted
     bool system_call = false;           ///< INT 80h, SYSENTER or SYSCALL from level 3
     bool wide_call = false;             ///< by SYSCALL in 64-bit mode, whose numbers are others
     std::uint32_t eax = 0;              ///< at that time
@@ -48,9 +50,7 @@ class Context {
   const Machine& machine() const { return *machine_; }
   /// CR3, which stands for the process; of isolated tables that of the kernel's.
   AddressSpaceId address_space() const { return address_space_; }
-  /// Linux on amd64 that isolates page tables has two of them for a process, one page from each
-  /// other, and changes to the kernel's at once when it is entered (arch/x86/entry/calling.h,
-  /// SWITCH_TO_KERNEL_CR3). True once that was seen.
+  /// A process has two page tables, as isolated_tables.h says. True once that was seen.
   bool has_isolated_tables() const { return isolated_; }
   /// The address space that `cr3` is one of the tables of.
   AddressSpaceId space_of(AddressSpaceId cr3) const {
@@ -93,13 +93,20 @@ class Context {
     settle(level);
     return true;
   }
+  /// What is told was known before: tables are isolated.
+  void isolate_tables() { isolated_ = true; }
+  /// An instruction that may load CR3 is told, before address_space_loaded() is.
+  void may_load(const ExecutedInstruction& e) { load_ = e; }
   void address_space_loaded(AddressSpaceId cr3);
   /// The machine is before the delivery.
   void delivered(const DeliveredEvent& event);
   // Told of instructions that complete just now; the machine may not have gone on yet.
   void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
   void fast_returned();       ///< SYSEXIT, SYSRET
-  void returned();            ///< IRET, RSM
+  /// IRET, RSM. False if it does not return from a delivery: a handler may push a frame of its own
+  /// and end it with IRET. A PC's handler does so to call the previous one, and Linux to make the
+  /// processor read its code anew (sync_core()).
+  bool returned(const ExecutedInstruction& by);
   /// An instruction that may have changed the level is reported, perhaps while the level is not
   /// known: as the first of all, or the first in a handler. `level` is that at which it began.
   bool settle_before_change(std::uint32_t level) {
@@ -119,17 +126,19 @@ class Context {
   static constexpr std::uint32_t kUnknownLevel = ~0u;
   /// Deliveries that are kept, at least, of those that lie within each other.
   static constexpr std::uint32_t kDeepest = 1 << 14;
-  static constexpr std::uint32_t kUserTables = kPageSize;  ///< the bit that tells the two apart
 
   void open(Open opened);
   void forget_outermost();
   std::uint32_t machine_level() const;
   void settle(std::uint32_t level);
   void entered(std::uint32_t from_level);
+  std::optional<LinearAddr> stack_behind(const ExecutedInstruction& iret) const;
+  Open* interrupted_with(LinearAddr stack) const;
   bool isolates(AddressSpaceId cr3) const;
+  bool was_entered_just_now() const;
 
   const Machine* machine_ = nullptr;
-  bool returning_ = false;  ///< the last report was an IRET or RSM
+  Open* returning_ = nullptr;  ///< what the IRET or RSM that was reported last returns from
   AddressSpaceId address_space_ = 0;
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;
@@ -137,6 +146,7 @@ class Context {
   std::uint64_t entered_at_ = 0;  ///< the instruction after which the last program was left
   bool entered_ = false;
   bool isolated_ = false;
+  std::optional<ExecutedInstruction> load_;  ///< that was told last and may have loaded CR3
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<Open> interrupted_open_;
   /// The open contexts of address spaces that are not running.

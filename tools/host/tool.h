@@ -200,10 +200,10 @@ struct SystemCall;
 /// What happens besides instructions.
 struct MachineEvent {
   enum class Kind : std::uint8_t {
-    delivered,       ///< exception, interrupt or software interrupt: `delivery`
-    returned,        ///< IRET or RSM completed
-    fast_call,       ///< SYSENTER or SYSCALL completed; `value`: 1 for SYSCALL
-    fast_return,     ///< SYSEXIT or SYSRET completed; `value`: 1 for SYSRET
+    delivered,    ///< exception, interrupt or software interrupt: `delivery`
+    returned,     ///< IRET or RSM completed; `value`: 0 if it ends no handler (Context::returned())
+    fast_call,    ///< SYSENTER or SYSCALL completed; `value`: 1 for SYSCALL
+    fast_return,  ///< SYSEXIT or SYSRET completed; `value`: 1 for SYSRET
     address_space,   ///< CR3 was loaded: `value`
     port_read,       ///< `port`, `size`, `value`
     port_write,      ///< the same

@@ -69,6 +69,7 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
     counter_.emplace(*options.windows);
   }
   if (options_.names != nullptr) options_.names->set_watcher(this);
+  if (options_.isolated_tables) context_.isolate_tables();
   const std::vector<Wants> each = analysis.wants_of_each();
   for (std::size_t i = 0; i < each.size(); ++i) {
     if (each[i].any_execution()) listening_.run.push_back(i);
@@ -466,8 +467,8 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
   switch (e.info->kind) {
     case InstructionClass::iret:
     case InstructionClass::rsm: {
-      const MachineEvent event = event_of(MachineEvent::Kind::returned);
-      context_.returned();
+      MachineEvent event = event_of(MachineEvent::Kind::returned);
+      event.value = context_.returned(e) ? 1 : 0;
       return tell_event(event);
     }
     case InstructionClass::sysenter:
@@ -486,6 +487,7 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
     }
     default:
       if (may_change_level(e.info->kind)) context_.level_changes();
+      if (e.info->kind == InstructionClass::mov_to_cr) context_.may_load(e);
   }
 }
 

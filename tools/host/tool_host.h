@@ -32,6 +32,8 @@ struct HostOptions {
   /// Where tools that need executions in their order are told of them, by position; null:
   /// everywhere. Not with a scope, groups or `windows`.
   const WindowPlan* samples = nullptr;
+  /// Context::has_isolated_tables() from the beginning on (begins_with_isolated_tables()).
+  bool isolated_tables = false;
 };
 
 struct CodeNote;

@@ -414,7 +414,7 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
       reach_delivery(event.delivery.kind, event.delivery.vector, event.delivery.error_code, true);
       break;
     case Kind::returned:
-      if (const auto* const open = context.open()) {
+      if (const auto* const open = context.open(); open != nullptr && event.value != 0) {
         reach_delivery(open->kind, open->vector, 0, false);
       }
       follower_.event(event, context);
