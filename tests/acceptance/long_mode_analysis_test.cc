@@ -143,8 +143,7 @@ class LongModeAnalysis : public TemporaryFolder {
   static inline std::vector<WideRecord> golden_;
 };
 
-/// Linux isolates page tables here: a process has two, one page from each other, and runs with one of
-/// them in the kernel from the first exception on.
+/// Linux isolates page tables here: a process has two, one page from each other.
 TEST_F(LongModeAnalysis, AProcessWithIsolatedTablesIsOneProcess) {
   const ordered_json switches = ask({"switches"})["switches"];
   std::set<std::string> processes;

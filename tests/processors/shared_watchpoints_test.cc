@@ -23,7 +23,6 @@ namespace citcat::test {
 namespace {
 
 using citcat::testing::DapClient;
-using Json = DapClient::Json;
 
 /// Processor, and the number of the instruction that writes.
 using Write = std::pair<std::size_t, std::uint64_t>;
@@ -68,13 +67,14 @@ class SharedWatchpoints : public TemporaryFolder {
   }
   /// Where a processor stands: the position that the editor shows for its thread.
   static std::uint64_t position(DapClient& editor, int thread) {
-    const Json frame =
+    const DapClient::Json frame =
         editor.body("stackTrace", {{"threadId", thread}, {"levels", 1}}).at("stackFrames").at(0);
-    const Json scopes = editor.body("scopes", {{"frameId", frame.at("id")}}).at("scopes");
-    for (const Json& scope : scopes) {
-      const Json variables =
+    const DapClient::Json scopes =
+        editor.body("scopes", {{"frameId", frame.at("id")}}).at("scopes");
+    for (const DapClient::Json& scope : scopes) {
+      const DapClient::Json variables =
           editor.body("variables", {{"variablesReference", scope.at("variablesReference")}});
-      for (const Json& v : variables.at("variables"))
+      for (const DapClient::Json& v : variables.at("variables"))
         if (v.at("name") == "position") return std::stoull(v.at("value").get<std::string>());
     }
     return ~std::uint64_t{0};
@@ -97,17 +97,16 @@ TEST_F(SharedWatchpoints, AreMetByWhoeverWritesInTheOrderOfTheBus) {
   const std::string start = fmt::format("{}:{}", writes[0].first, writes[0].second);
   DapClient editor({"two.citcat", "--unchecked", "--at", start}, path(""));
   editor.body("initialize", {{"adapterID", "citcat"}});
-  editor.body("launch", Json::object());
+  editor.body("launch", DapClient::Json::object());
   editor.event("initialized");
-  editor.body(
-      "setDataBreakpoints",
-      {{"breakpoints",
-        Json::array({{{"dataId", fmt::format("{:#x}/4", address)}, {"accessType", "write"}}})}});
+  editor.body("setDataBreakpoints",
+              {{"breakpoints", DapClient::Json::array({{{"dataId", fmt::format("{:#x}/4", address)},
+                                                        {"accessType", "write"}}})}});
   editor.body("configurationDone");
   editor.event("stopped");
   std::vector<Write> met;
   while (met.size() < kMostStops) {
-    const Json stopped = editor.move("continue");
+    const DapClient::Json stopped = editor.move("continue");
     if (stopped.at("reason") != "data breakpoint") break;
     const int thread = stopped.at("threadId").get<int>();
     met.emplace_back(thread - 1, position(editor, thread) - 1);
