@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "replay/trace/kt_sink.h"
@@ -155,6 +156,29 @@ class ChampsimTool final : public StepTool {
     record.head = std::bit_cast<RecordHead>(code.known);
     return record;
   }
+  /// Writes the record of an instruction of ordinary code, number by number: a record that was just
+  /// put together is slow to copy.
+  void write_record(const StepCode& code, const RunAccesses& accesses, LinearAddr next,
+                    std::uint8_t* to) {
+    constexpr std::size_t kHead = offsetof(Record, head);
+    constexpr std::size_t kTaken = kHead + offsetof(RecordHead, branch_taken);
+    constexpr std::size_t kStored = offsetof(Record, destination_memory);
+    constexpr std::size_t kRead = offsetof(Record, source_memory);
+    std::memcpy(to, &code.linear.value, sizeof code.linear.value);
+    std::memcpy(to + kHead, &code.known, sizeof code.known);
+    std::memset(to + kStored, 0, sizeof(Record) - kStored);
+    if (code.control_flow && to[kHead] != 0) to[kTaken] = is_taken(code, next, true) ? 1 : 0;
+    std::size_t stored = 0, read = 0;
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const StepAccess a = accesses[i];
+      const std::size_t number = a.write ? stored++ : read++;
+      if (number < (a.write ? kDestinations : kSources)) {
+        std::memcpy(to + (a.write ? kStored : kRead) + 8 * number, &a.linear.value, 8);
+      } else {
+        leave_out(1);
+      }
+    }
+  }
 
   /// What always goes somewhere is taken, also to the instruction behind it.
   static bool is_taken(const StepCode& code, LinearAddr next, bool completes) {
@@ -164,28 +188,22 @@ class ChampsimTool final : public StepTool {
            kind != InstructionClass::into;
   }
 
-  template <class Accesses>
-  void add_accesses(const Accesses& accesses, Record& record) {
+  void step(const Step& step) override {
+    Record record = begin_record(*step.code);
+    const bool taken =
+        record.head.is_branch != 0 && is_taken(*step.code, step.next, step.completes);
+    record.head.branch_taken = taken ? 1 : 0;
     Slots sources(record.source_memory);
     Slots destinations(record.destination_memory);
     std::uint64_t left_out = 0;
-    for (std::size_t i = 0; i < accesses.size(); ++i) {
-      const StepAccess a = accesses[i];
+    for (const StepAccess& a : step.accesses) {
       if (a.write) {
         destinations.add(a.linear.value, left_out);
       } else {
         sources.add(a.linear.value, left_out);
       }
     }
-    if (left_out != 0) leave_out(left_out);
-  }
-
-  void step(const Step& step) override {
-    Record record = begin_record(*step.code);
-    const bool taken =
-        record.head.is_branch != 0 && is_taken(*step.code, step.next, step.completes);
-    record.head.branch_taken = taken ? 1 : 0;
-    add_accesses(step.accesses, record);
+    leave_out(left_out);
     std::memcpy(file().room(sizeof record), &record, sizeof record);
     file().wrote(sizeof record);
   }
@@ -193,14 +211,8 @@ class ChampsimTool final : public StepTool {
     const std::size_t bytes = run.code.size() * sizeof(Record);
     std::uint8_t* to = file().room(bytes);
     run.for_each([&](const StepCode& code, const RunAccesses& accesses) {
-      Record record = begin_record(code);
-      if (record.head.is_branch != 0) {
-        const LinearAddr next = &code == &run.code.back() ? run.next : code.behind();
-        record.head.branch_taken = is_taken(code, next, true) ? 1 : 0;
-      }
-      if (accesses.size() != 0) add_accesses(accesses, record);
-      std::memcpy(to, &record, sizeof record);
-      to += sizeof record;
+      write_record(code, accesses, run.next, to);
+      to += sizeof(Record);
     });
     file().wrote(bytes);
   }

@@ -35,7 +35,12 @@ class LineText {
   static constexpr std::size_t kLongest = 48;
 
   explicit LineText(std::uint8_t* to) : begin_(reinterpret_cast<char*>(to)), end_(begin_) {}
-  void add(std::string_view text) { end_ = std::copy(text.begin(), text.end(), end_); }
+  /// Text of a literal.
+  template <std::size_t kSize>
+  void add(const char (&text)[kSize]) {
+    std::memcpy(end_, text, kSize - 1);
+    end_ += kSize - 1;
+  }
   void add_number(std::uint64_t number) {
     if (number < 10) {
       *end_++ = static_cast<char>('0' + number);
@@ -111,7 +116,7 @@ class LineTool final : public StepTool {
 
 /// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
 struct DinForm {
-  static void line(std::string_view label, LinearAddr address, LineText& out) {
+  static void line(const char (&label)[3], LinearAddr address, LineText& out) {
     out.add(label);
     out.add_address(address, 1);
     out.add("\n");
@@ -133,7 +138,7 @@ struct LackeyForm {
   static bool modifies(const StepAccess& a, const StepAccess& next) {
     return !a.write && next.write && a.linear == next.linear && a.size == next.size;
   }
-  static void line(std::string_view label, LinearAddr address, std::uint32_t size, LineText& out) {
+  static void line(const char (&label)[4], LinearAddr address, std::uint32_t size, LineText& out) {
     out.add(label);
     out.add_address(address, 8);
     out.add(",");

@@ -40,6 +40,36 @@ class DrmemtraceEntries {
   /// What comes next belongs to an instruction that is fetched. True where a chunk begins with it,
   /// which then has to stand alone.
   bool begin_instruction();
+  /// Entries that are written where they go: of instructions that are fetched, none of which begins
+  /// a chunk.
+  class Room {
+   public:
+    Room(std::uint8_t* at, std::size_t entry_bytes) : at_(at), entry_bytes_(entry_bytes) {}
+    void add(DrEntry type, std::uint16_t size, std::uint64_t value) {
+      const auto head = static_cast<std::uint32_t>(type) | std::uint32_t{size} << 16;
+      std::memcpy(at_, &head, sizeof head);
+      std::memcpy(at_ + sizeof head, &value, sizeof value);
+      at_ += entry_bytes_;
+    }
+    const std::uint8_t* end() const { return at_; }
+
+   private:
+    std::uint8_t* at_;
+    std::size_t entry_bytes_;
+  };
+  /// Whether so many instructions, with so many entries, have room.
+  bool has_room(std::size_t instructions, std::size_t entries) const {
+    const bool in_chunk = chunk_ == 0 || in_chunk_ + instructions <= chunk_;
+    return in_chunk && used_ + entries * (4 + address_bytes_) < kPiece;
+  }
+  Room room() { return {buffer_.data() + used_, 4 + address_bytes_}; }
+  /// They were written; of these entries, tools see so many.
+  void wrote(const Room& room, std::size_t instructions, std::size_t records) {
+    used_ = static_cast<std::size_t>(room.end() - buffer_.data());
+    in_chunk_ += instructions;
+    instructions_ += instructions;
+    records_ += records;
+  }
   /// Fetched so far.
   std::uint64_t instructions() const { return instructions_; }
   std::uint64_t chunk_instructions() const { return chunk_; }

@@ -50,10 +50,12 @@ DrEntry entry_type(const DecodedInstruction& info) {
 }
 
 /// The same of one that was executed.
-DrEntry entry_type(const Step& step, DrEntry of_code) {
-  if (step.further) return DrEntry::no_fetch;
-  const bool taken = of_code == DrEntry::untaken_jump && step.next != step.code->behind();
+DrEntry entry_type(const StepCode& step, LinearAddr next, DrEntry of_code) {
+  const bool taken = of_code == DrEntry::untaken_jump && next != step.behind();
   return taken ? DrEntry::taken_jump : of_code;
+}
+DrEntry entry_type(const Step& step, DrEntry of_code) {
+  return step.further ? DrEntry::no_fetch : entry_type(*step.code, step.next, of_code);
 }
 
 bool is_indirect(DrEntry type) {
@@ -69,19 +71,22 @@ bool is_branch_entry(DrEntry type) {
 
 constexpr std::uint8_t kWideBits = 64, kNarrowBits = 32;
 
-/// A direct branch goes where DynamoRIO's decoder would have it go, which knows neither code of 16
-/// bits nor segments.
-bool is_decoded_right(const Step& step) {
-  const DecodedInstruction& info = step.code->instruction->info;
+/// DynamoRIO's decoder knows where a direct branch goes, unless segments matter: it knows neither
+/// these nor code of 16 bits.
+bool is_known_branch(const DecodedInstruction& info) {
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call) {
     return false;
   }
   // EB, 70 to 7F and E0 to E3, which have one byte of displacement in all modes.
   const bool is_short = info.opcode_map == 0 && (info.opcode == 0xeb || info.opcode >> 4 == 7 ||
                                                  info.opcode >> 2 == 0xe0 >> 2);
-  const auto displacement = static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
-  return (is_short || info.operand_bytes != 2 || info.bits64) &&
-         step.code->behind().value + displacement == step.next.value;
+  return is_short || info.operand_bytes != 2 || info.bits64;
+}
+
+/// The branch goes to where its displacement leads.
+bool is_by_displacement(const StepCode& step, LinearAddr next) {
+  const auto displacement = static_cast<std::uint64_t>(std::int64_t{step.displacement});
+  return step.behind().value + displacement == next.value;
 }
 
 /// `b` lies right after `a`, as the selector of a far pointer does.
@@ -166,7 +171,9 @@ bool DrmemtraceStream::is_decodable(const StaticInstruction& code, CpuModel mode
 DrmemtraceStream::Code::Code(const StaticInstruction& code, CpuModel model, std::uint32_t number)
     : type(entry_type(code.info)),
       has_pieces(citcat::tools::has_pieces(code.info)),
+      joins(has_pieces && (code.info.operand_count != 1 || code.info.operands[0].count != 1)),
       is_foreign(!is_decodable(code, model)),
+      is_known(is_known_branch(code.info)),
       place(number) {}
 
 bool DrmemtraceStream::is_branch(const Step& step) {
@@ -304,20 +311,21 @@ inline void DrmemtraceStream::write_encoding(const StepCode& step, const Code& k
   }
 }
 
-/// A direct branch that DynamoRIO would decode wrongly is told as an indirect one, with its target.
-DrEntry DrmemtraceStream::entry_of(const Step& step, const Code& code) {
-  const DrEntry type = entry_type(step, code.type);
+/// The entry of an instruction that is of that type. A direct branch that DynamoRIO would decode
+/// wrongly is told as an indirect one, with its target.
+inline DrEntry DrmemtraceStream::entry_of(DrEntry type, const StepCode& step, const Code& code,
+                                          LinearAddr next) const {
   const bool direct =
       type == DrEntry::direct_jump || type == DrEntry::direct_call || type == DrEntry::taken_jump;
-  const bool foreign = form_.encodings && code.is_foreign;
-  if (foreign) ++foreign_;
-  if (!direct || !form_.encodings || (!foreign && is_decoded_right(step))) return type;
+  if (!direct || !form_.encodings) return type;
+  if (!code.is_foreign && code.is_known && is_by_displacement(step, next)) return type;
   return type == DrEntry::direct_call ? DrEntry::indirect_call : DrEntry::indirect_jump;
 }
 
 void DrmemtraceStream::step(const Step& step) {
   const Code code = Code::of(*step.code);
-  const DrEntry type = entry_of(step, code);
+  const DrEntry type = entry_of(entry_type(step, code.type), *step.code, code, step.next);
+  if (form_.encodings && code.is_foreign) ++foreign_;
   const bool fetched = type != DrEntry::no_fetch;
   if (fetched && out_.begin_instruction()) begin_chunk();
   if (form_.view == View::user) {
@@ -356,22 +364,61 @@ inline void DrmemtraceStream::write_run_accesses(const StepCode& step, const Cod
   for (const StepAccess& a : operand_accesses(alone, true, records_)) write_access(a);
 }
 
+/// The run needs nothing but its instructions and accesses, one entry for each, and a target, and
+/// these have room.
+bool DrmemtraceStream::is_at_hand(const StepRun& run) {
+  if (!out_.has_room(run.code.size(), run.code.size() + run.access_count + 1)) return false;
+  const LinearAddr here = run.code.front().linear;
+  const bool leads_here = form_.view == View::user
+                              ? expected_->next == here
+                              : !is_told_where_ && !returned_ && here == last_next_ &&
+                                    (run.level == kUserLevel) == (contexts_.open() == 0);
+  if (!leads_here || later_) return false;
+  for (const StepCode& step : run.code) {
+    const Code code = Code::of(step);
+    if (code.joins || code.is_foreign) return false;
+    if (form_.encodings && encoded_.at(code.place) != step.instruction) return false;
+  }
+  return true;
+}
+
+void DrmemtraceStream::write_at_once(const StepRun& run) {
+  const StepCode& last = run.code.back();
+  const Code end = Code::of(last);
+  const DrEntry type = entry_of(entry_type(last, run.next, end.type), last, end, run.next);
+  DrmemtraceEntries::Room room = out_.room();
+  run.for_each([&](const StepCode& step, const RunAccesses& accesses) {
+    const bool ends = &step == &last;
+    if (ends && is_indirect(type)) {
+      room.add(DrEntry::marker, static_cast<std::uint16_t>(DrMarker::branch_target),
+               run.next.value);
+    }
+    room.add(ends ? type : Code::of(step).type, step.length, step.linear.value);
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const StepAccess a = accesses[i];
+      room.add(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
+               a.linear.value);
+    }
+  });
+  out_.wrote(room, run.code.size(), run.code.size() + run.access_count);
+  completed(type, last, run.next);
+}
+
 /// As step() of each. Only the first may have been led to in another way than from the one before
 /// it, and only the last may transfer control.
 void DrmemtraceStream::steps(const StepRun& run) {
+  if (is_at_hand(run)) [[likely]]
+    return write_at_once(run);
   const StepCode& first = run.code.front();
   const StepCode& last = run.code.back();
-  DrEntry type = DrEntry::instruction;
+  DrEntry type{};
   run.for_each([&](const StepCode& step, const RunAccesses& accesses) {
     const Code code = Code::of(step);
-    if (code.type != DrEntry::instruction) [[unlikely]] {
-      Step end;
-      end.code = &step;
-      end.next = run.next;
-      type = entry_of(end, code);
-    } else if (form_.encodings && code.is_foreign) {
-      ++foreign_;
+    type = code.type;
+    if (&step == &last) {
+      type = entry_of(entry_type(step, run.next, type), step, code, run.next);
     }
+    if (form_.encodings && code.is_foreign) ++foreign_;
     if (out_.begin_instruction()) [[unlikely]]
       begin_chunk();
     if (&step == &first) {

@@ -67,8 +67,10 @@ class DrmemtraceStream {
     Code(const StaticInstruction& code, CpuModel model, std::uint32_t number);
     static Code of(const StepCode& code) { return std::bit_cast<Code>(code.known); }
     DrEntry type;         ///< of a jump that depends on something: untaken_jump
-    bool has_pieces;      ///< one operand is accessed in several pieces
-    bool is_foreign;      ///< not is_decodable()
+    bool has_pieces : 1;  ///< one operand is accessed in several pieces
+    bool joins : 1;       ///< they may be more than those of one access across a page's end
+    bool is_foreign : 1;  ///< not is_decodable()
+    bool is_known : 1;    ///< DynamoRIO's decoder knows where it goes, if it is a direct branch
     std::uint32_t place;  ///< the number of its address, which stands for that
   };
   static_assert(sizeof(Code) == sizeof(StepCode::known));
@@ -106,7 +108,9 @@ class DrmemtraceStream {
   }
   void write_run_accesses(const StepCode& step, const Code& code, const RunAccesses& accesses);
   void completed(DrEntry type, const StepCode& step, LinearAddr next);
-  DrEntry entry_of(const Step& step, const Code& code);
+  DrEntry entry_of(DrEntry type, const StepCode& step, const Code& code, LinearAddr next) const;
+  bool is_at_hand(const StepRun& run);
+  void write_at_once(const StepRun& run);
 
   Form form_;
   DrmemtraceEntries out_;

@@ -35,7 +35,8 @@ struct StepCode {
         addresses(code.info.ea_count),
         accesses(static_cast<std::uint8_t>(its_accesses)),
         control_flow(code.info.control_flow),
-        bits64(code.info.bits64) {}
+        bits64(code.info.bits64),
+        displacement(code.info.target_displacement) {}
 
   const StaticInstruction* instruction;
   LinearAddr linear;
@@ -43,15 +44,18 @@ struct StepCode {
   std::uint8_t length;
   std::uint8_t addresses;  ///< DecodedInstruction::ea_count
   std::uint8_t accesses;   ///< in StepRun::accesses
-  bool control_flow;
-  bool bits64;
+  bool control_flow : 4;
+  bool bits64 : 4;
+  std::int32_t displacement;  ///< DecodedInstruction::target_displacement
 
-  static constexpr std::uint8_t kUnknown = 0xff;
+  static constexpr std::uint8_t kUnknown = 0xff;  ///< of `accesses`
   /// Of the next instruction.
   LinearAddr behind() const {
     return bits64 ? LinearAddr{linear.value + length} : linear.plus32(length);
   }
 };
+
+static_assert(sizeof(StepCode) == 32);  // two in a line of the host's cache
 
 /// An instruction, or an iteration of a REP, before it is known where the run goes on.
 struct ToldStep {
