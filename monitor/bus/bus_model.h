@@ -185,15 +185,16 @@ class BusModel {
     fetched_line_ = last;
     return true;
   }
-  // Without a cache.
+  // Where the bus shows an access, whatever the cache holds.
   bool shows_all() const { return model_ == CacheModel::none; }
-  /// Whether the bus shows the access and nothing else: nobody else has changed what is read, and
-  /// what is written is not what was fetched last.
+  /// Whether it shows the access and nothing else: nobody else has changed what is read, and what
+  /// is written is not what was fetched last, nor code that a cache may hold.
   bool is_plain(const PageInRam& page, bool store, PhysicalAddress address,
                 std::span<const std::uint8_t> bytes) const {
-    if (model_ != CacheModel::none || !page.plain) return false;
+    if (!page.plain || (store ? writes_back() : !shows_all())) return false;
     if (!store) return are_equal(bytes.data(), page.shadow + (address & 0xfff), bytes.size());
-    return fetched_dword_ - address >= bytes.size() && address - fetched_dword_ >= 4;
+    return fetched_dword_ - address >= bytes.size() && address - fetched_dword_ >= 4 &&
+           (shows_all() || (memory_.uses_of(page.live) & GuestMemory::kCode) == 0);
   }
   void show_plainly(const PageInRam& page, bool store, PhysicalAddress address,
                     std::span<const std::uint8_t> bytes) {

@@ -70,7 +70,7 @@ struct Monitor {
   /// on: see look_ahead(). 0: it must be checked for each.
   std::uint64_t quiet_until = 0;
   bool has_quick_accesses = false;  ///< of Recorder, where that is known as well
-  bool shows_all = false;           ///< without a cache: the bus shows these accesses
+  bool in_order = false;            ///< they are taken in the order of what began
   bool knows_high_memory = false;
 
  private:

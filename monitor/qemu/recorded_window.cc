@@ -132,7 +132,7 @@ void look_ahead() {
   const bool counts = stop.kind == Trigger::Kind::count;
   monitor->quiet_until = !quiet ? 0 : counts ? stop.number : ~std::uint64_t{0};
   monitor->has_quick_accesses = quiet && recorder.has_quick_accesses();
-  monitor->shows_all = recorder.shows_all();
+  monitor->in_order = !recorder.has_code_cache();
 }
 
 /// Whether so many instructions can begin without a check of each.
@@ -230,8 +230,8 @@ inline void catch_up_quickly() {
     // Without paging, the page of what began may be held now in place of this one.
     if (!monitor->has_quick_accesses || page.page != number) return false;
   }
-  return monitor->shows_all ? recorder.show_quickly(insn, page, store, linear, size)
-                            : recorder.fill_quickly(insn, page, store, linear, size);
+  return monitor->in_order ? recorder.access_in_order(insn, page, store, linear, size)
+                           : recorder.fill_quickly(insn, page, store, linear, size);
 }
 
 /// Whether the recorder takes an access by its shortest ways. It may be told later of what began.
@@ -246,7 +246,7 @@ inline void catch_up_quickly() {
   const HeldPage* const page =
       size > kMostBytes ? nullptr : now.recorder.quick_page(insn, store, linear, size, told);
   if (page == nullptr) return false;
-  if (!monitor->shows_all && now.recorder.access_quickly(insn, *page, store, linear, size))
+  if (!monitor->in_order && now.recorder.access_quickly(insn, *page, store, linear, size))
     return true;
   return is_taken_in_page(insn, *page, store, linear, size, told);
 }

@@ -152,26 +152,33 @@ class Recorder {
     note_quickly(insn, store, linear);
     return true;
   }
-  /// Without a cache: takes one that the bus shows. The recorder has been told of all that began.
-  [[gnu::always_inline]] bool show_quickly(TaggedInsn insn, const HeldPage& page, bool store,
-                                           std::uint64_t linear, unsigned size) {
+  /// Where code has no cache of its own: takes one that the bus shows, or of which nothing is seen.
+  /// The recorder has been told of all that began. False, with nothing done, where there is more to
+  /// it.
+  [[gnu::always_inline]] bool access_in_order(TaggedInsn insn, const HeldPage& page, bool store,
+                                              std::uint64_t linear, unsigned size) {
     BusModel& bus = seen_.cpu.bus;
     const PhysicalAddress address = page.frame | (linear & 0xfff);
     const std::span<const std::uint8_t> value(page.in_ram.live + (linear & 0xfff), size);
-    if (!bus.is_plain(page.in_ram, store, address, value)) return false;
-    seen_.recording.set_position();
-    bus.show_plainly(page.in_ram, store, address, value);
+    if (bus.is_plain(page.in_ram, store, address, value)) {
+      seen_.recording.set_position();
+      bus.show_plainly(page.in_ram, store, address, value);
+    } else if (!(store ? bus.write_unseen(page.in_ram, address, value)
+                       : bus.read_unseen(page.in_ram, address, size))) {
+      return false;
+    }
     note_quickly(insn, store, linear);
     return true;
   }
+  bool has_code_cache() const { return seen_.cpu.bus.has_code_cache(); }
   bool shows_all() const { return seen_.cpu.bus.shows_all(); }
   /// Whether there are such accesses now, as far as nothing is looked at that a memory access or
   /// the beginning of a plain instruction may change.
   bool has_quick_accesses() const {
     const ObservedProcessor& cpu = seen_.cpu;
-    return (cpu.bus.has_code_cache() || cpu.bus.shows_all()) && !cpu.bus.is_disabled() &&
-           !cpu.several && !units_.far_transfer.switches_task() && !cpu.breakpoints.watch_data() &&
-           !cpu.walker.keeps_pointers() && !cpu.in_real_mode() && !cpu.log.failed();
+    return !cpu.bus.is_disabled() && !cpu.several && !units_.far_transfer.switches_task() &&
+           !cpu.breakpoints.watch_data() && !cpu.walker.keeps_pointers() && !cpu.in_real_mode() &&
+           !cpu.log.failed();
   }
   /// Takes notice of quick accesses of the instruction in flight. To be called before anything else
   /// is told of it, or of the next one.
