@@ -8,6 +8,7 @@
 
 #include "monitor/bus/bus_model.h"
 #include "monitor/instructions/insn_class.h"
+#include "monitor/walk/page_walker.h"
 
 namespace citcat::monitor {
 
@@ -87,8 +88,8 @@ class TaggedInsn {
               (insn.segments | flag(insn.loads_unseen, kLoads) |
                flag(insn.accesses_unseen, kStores) |
                flag(insn.what.kind == InsnKind::plain, kPlain) |
-               flag(insn.in_first_page, kInFirstPage) | flag(insn.user, kUser) |
-               flag(insn.updates_plainly(), kUpdates))
+               flag(insn.in_first_page, kInFirstPage) | flag(insn.updates_plainly(), kUpdates) |
+               sure_for_load_of(insn) << kSure)
                   << kShift) {}
   void* word() const { return reinterpret_cast<void*>(word_); }
   const Insn* insn() const {
@@ -100,13 +101,20 @@ class TaggedInsn {
   bool accesses_unseen() const { return has(kStores); }
   bool is_plain() const { return has(kPlain); }
   bool in_first_page() const { return has(kInFirstPage); }
-  bool user() const { return has(kUser); }
+  /// What HeldPage::sure_for has where the emulator certainly goes to the page of a load.
+  unsigned sure_for_load() const { return static_cast<unsigned>(word_ >> (kShift + kSure)); }
+  /// The same of a store.
+  unsigned sure_for_store() const { return sure_for_load() & 3; }
   bool updates_plainly() const { return has(kUpdates); }
 
  private:
   static constexpr unsigned kShift = 48;
   /// Bits after those of the segments.
-  enum Bit : unsigned { kLoads = 6, kStores, kPlain, kInFirstPage, kUser, kUpdates };
+  enum Bit : unsigned { kLoads = 6, kStores, kPlain, kInFirstPage, kUpdates, kSure };
+  static std::uintptr_t sure_for_load_of(const Insn& insn) {
+    const unsigned may_store = insn.updates_plainly() ? HeldPage::sure_bit(insn.user, true) : 0;
+    return HeldPage::sure_bit(insn.user, false) | may_store;
+  }
   static std::uintptr_t flag(bool set, Bit bit) { return std::uintptr_t{set} << bit; }
   bool has(Bit bit) const { return (word_ >> (kShift + bit) & 1) != 0; }
 

@@ -1,6 +1,7 @@
 #include "monitor/qemu/recorded_window.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -162,6 +163,23 @@ bool is_behind(const Processor& now) {
   return now.next_begun != nullptr && now.next_begun <= *now.begun;
 }
 
+/// How many bytes accesses have that the emulator describes by this number. It is asked once for
+/// each: a call of it takes as long as a good part of what is done for most accesses.
+struct KnownSize {
+  std::uint64_t info = ~std::uint64_t{0};  ///< none
+  unsigned bytes = 0;
+};
+/// The upper half of the number says whether it is a load.
+inline KnownSize& place_of_size(qemu_plugin_meminfo_t info) {
+  static std::array<KnownSize, 1024> known;
+  return known[(info ^ info >> 8) % known.size()];
+}
+unsigned size_of(qemu_plugin_meminfo_t info) {
+  KnownSize& its = place_of_size(info);
+  if (its.info != info) its = {info, 1u << qemu_plugin_mem_size_shift(info)};
+  return its.bytes;
+}
+
 /// An access as the emulator reports it.
 struct ReportedAccess {
   const qemu_plugin_hwaddr* where = nullptr;  ///< nullptr: it does not say
@@ -179,7 +197,7 @@ struct ReportedAccess {
 inline ReportedAccess access_at(qemu_plugin_meminfo_t info, std::uint64_t linear) {
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
   if (where == nullptr) return {};
-  return {where, qemu_plugin_hwaddr_is_io(where), 1u << qemu_plugin_mem_size_shift(info),
+  return {where, qemu_plugin_hwaddr_is_io(where), size_of(info),
           qemu_plugin_hwaddr_phys_addr(where)};
 }
 
@@ -217,39 +235,46 @@ inline void catch_up_quickly() {
   now.next_begun = last + 1;
 }
 
-/// Whether the recorder takes an access that is in a page as held: what is left where the shortest
-/// way is not enough. `told`: it has been told of all that began until then.
-[[gnu::noinline]] bool is_taken_in_page(TaggedInsn insn, const HeldPage& page, bool store,
-                                        std::uint64_t linear, unsigned size, bool told) {
-  Recorder& recorder = monitor->now->recorder;
-  __builtin_prefetch(page.in_ram.shadow + (linear & 0xfff));
-  if (!told) {
-    const std::uint64_t number = page.page;
-    catch_up_quickly();
-    recorder.settle();
-    // Without paging, the page of what began may be held now in place of this one.
-    if (!monitor->has_quick_accesses || page.page != number) return false;
+/// An access that the recorder may take by a short way, and may be told later of what began.
+class QuickAccess {
+ public:
+  [[gnu::always_inline]] QuickAccess(TaggedInsn insn, bool store, std::uint64_t linear,
+                                     unsigned size)
+      : insn_(insn), linear_(linear), size_(size), store_(store) {
+    const Processor& now = *monitor->now;
+    constexpr unsigned kMostBytes = 8;
+    if (!monitor->has_quick_accesses || *now.begun != insn.insn() || size > kMostBytes) return;
+    told_ = now.next_begun == nullptr || now.next_begun > insn.insn();
+    page_ = now.recorder.quick_page(insn, store, linear, size, told_);
   }
-  return monitor->in_order ? recorder.access_in_order(insn, page, store, linear, size)
-                           : recorder.fill_quickly(insn, page, store, linear, size);
-}
+  /// Whether it is taken by the shortest way.
+  [[gnu::always_inline]] bool is_taken_at_once() const {
+    return page_ != nullptr && !monitor->in_order &&
+           monitor->now->recorder.access_quickly(insn_, *page_, store_, linear_, size_);
+  }
+  /// Whether it is taken otherwise.
+  bool is_taken() const {
+    if (page_ == nullptr) return false;
+    Recorder& recorder = monitor->now->recorder;
+    __builtin_prefetch(page_->in_ram.shadow + (linear_ & 0xfff));
+    if (!told_) {
+      const std::uint64_t number = page_->page;
+      catch_up_quickly();
+      recorder.settle();
+      // Without paging, the page of what began may be held now in place of this one.
+      if (!monitor->has_quick_accesses || page_->page != number) return false;
+    }
+    return monitor->in_order ? recorder.access_in_order(insn_, *page_, store_, linear_, size_)
+                             : recorder.fill_quickly(insn_, *page_, store_, linear_, size_);
+  }
 
-/// Whether the recorder takes an access by its shortest ways. It may be told later of what began.
-[[gnu::always_inline]] inline bool is_taken_quickly(TaggedInsn insn, bool store,
-                                                    qemu_plugin_meminfo_t info,
-                                                    std::uint64_t linear) {
-  Processor& now = *monitor->now;
-  if (!monitor->has_quick_accesses || *now.begun != insn.insn()) return false;
-  constexpr unsigned kMostBytes = 8;
-  const unsigned size = 1u << qemu_plugin_mem_size_shift(info);
-  const bool told = now.next_begun == nullptr || now.next_begun > insn.insn();
-  const HeldPage* const page =
-      size > kMostBytes ? nullptr : now.recorder.quick_page(insn, store, linear, size, told);
-  if (page == nullptr) return false;
-  if (!monitor->in_order && now.recorder.access_quickly(insn, *page, store, linear, size))
-    return true;
-  return is_taken_in_page(insn, *page, store, linear, size, told);
-}
+ private:
+  TaggedInsn insn_;
+  std::uint64_t linear_;
+  unsigned size_;
+  bool store_, told_ = true;
+  const HeldPage* page_ = nullptr;
+};
 
 /// Tells the recorder of what began before a store that RAM has already, as if RAM did not have it.
 void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
@@ -336,8 +361,11 @@ void on_start(unsigned, void* user) {
 
 namespace {
 
-[[gnu::noinline]] void load(const Insn& insn, qemu_plugin_meminfo_t info, std::uint64_t linear) {
-  if (!watches_accesses()) return;
+/// All that is not taken at once.
+[[gnu::noinline]] void load(void* user, qemu_plugin_meminfo_t info, std::uint64_t linear) {
+  const TaggedInsn tagged(user);
+  if (QuickAccess(tagged, false, linear, size_of(info)).is_taken() || !watches_accesses()) return;
+  const Insn& insn = *tagged.insn();
   const ReportedAccess access = access_at(info, linear);
   catch_up_quickly();
   monitor->now->recorder.settle();
@@ -349,8 +377,10 @@ namespace {
   show(insn, false, linear, access, bytes_of(value, access));
 }
 
-[[gnu::noinline]] void store(const Insn& insn, qemu_plugin_meminfo_t info, std::uint64_t linear) {
-  if (!watches_accesses()) return;
+[[gnu::noinline]] void store(void* user, qemu_plugin_meminfo_t info, std::uint64_t linear) {
+  const TaggedInsn tagged(user);
+  if (QuickAccess(tagged, true, linear, size_of(info)).is_taken() || !watches_accesses()) return;
+  const Insn& insn = *tagged.insn();
   const ReportedAccess access = access_at(info, linear);
   if (access.where == nullptr) {
     catch_up();
@@ -371,14 +401,21 @@ namespace {
 
 }  // namespace
 
+// These are called at each access: what they take at once needs no call of anything.
 void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const TaggedInsn insn(user);
-  if (!is_taken_quickly(insn, false, info, linear)) load(*insn.insn(), info, linear);
+  const KnownSize& size = place_of_size(info);
+  if (size.info == info &&
+      QuickAccess(TaggedInsn(user), false, linear, size.bytes).is_taken_at_once())
+    return;
+  load(user, info, linear);
 }
 
 void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  const TaggedInsn insn(user);
-  if (!is_taken_quickly(insn, true, info, linear)) store(*insn.insn(), info, linear);
+  const KnownSize& size = place_of_size(info);
+  if (size.info == info &&
+      QuickAccess(TaggedInsn(user), true, linear, size.bytes).is_taken_at_once())
+    return;
+  store(user, info, linear);
 }
 
 }  // namespace citcat::monitor

@@ -128,7 +128,8 @@ class Recorder {
           (!store && flight.attempt.may_begin_anew(linear)))
         return nullptr;
     }
-    const HeldPage* const page = seen_.cpu.walker.surely_held(linear, store, updates, insn.user());
+    const HeldPage* const page = seen_.cpu.walker.surely_held(
+        linear, store, store ? insn.sure_for_store() : insn.sure_for_load());
     // A store has nothing to do with code or tables of pages.
     return page != nullptr && store && seen_.cpu.memory.uses_of(page->in_ram.live) != 0 ? nullptr
                                                                                         : page;

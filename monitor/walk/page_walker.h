@@ -95,16 +95,13 @@ class PageWalker {
     return found != nullptr && (found->frame | (linear & 0xfff)) == physical ? found : nullptr;
   }
   /// The same where the emulator need not be asked where it goes. Only RAM that
-  /// may be cached is held for sure. `updates`: it is read, and then stored to.
-  [[gnu::always_inline]] const HeldPage* surely_held(std::uint64_t linear, bool store, bool updates,
-                                                     bool user) const {
+  /// may be cached is held for sure. `sure`: what HeldPage::sure_for must have.
+  [[gnu::always_inline]] const HeldPage* surely_held(std::uint64_t linear, bool store,
+                                                     unsigned sure) const {
     const std::uint64_t page = (linear & reach_) >> 12;
     const Entry& found = *found_[page % kFound];
-    const unsigned sure =
-        HeldPage::sure_bit(user, false) | (updates ? HeldPage::sure_bit(user, true) : 0u);
-    if (found.page != page || ((store || updates) && !found.dirty) ||
-        (found.sure_for & sure) != sure || found.sure_at != memory_.table_stores() ||
-        is_marked_since(found))
+    if (found.page != page || (store && !found.dirty) || (found.sure_for & sure) != sure ||
+        found.sure_at != memory_.table_stores() || is_marked_since(found))
       return nullptr;
     return &found;
   }

@@ -93,6 +93,10 @@ TEST_F(PageWalkTest, APageThatTheEmulatorWalksToAgainIsWalkedAgainOnTheBus) {
   EXPECT_EQ(bus_->external_changes(), 0u);
 }
 
+constexpr unsigned kSure = HeldPage::sure_bit(true, false),
+                   kSureOfSystem = HeldPage::sure_bit(false, false),
+                   kSureOfUpdate = kSure | HeldPage::sure_bit(true, true);
+
 TEST_F(PageWalkTest, APageIsHeldForSureAsLongAsNoTableIsStoredTo) {
   constexpr std::uint32_t kLinear = 0x08048000, kOther = 0x08049000;
   entry(directory_at(kLinear), kTable | 0x27);
@@ -100,26 +104,25 @@ TEST_F(PageWalkTest, APageIsHeldForSureAsLongAsNoTableIsStoredTo) {
   entry(table_at(kOther), 0x124067);
   start(0x80000001, 0, CacheModel::pentium);
   EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
-  EXPECT_EQ(walker_->surely_held(kLinear, false, false, true), nullptr)
-      << "nobody has confirmed it";
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSure), nullptr) << "nobody has confirmed it";
   walker_->confirm(kLinear, true, false);
-  const HeldPage* const page = walker_->surely_held(kLinear, true, false, true);
+  const HeldPage* const page = walker_->surely_held(kLinear, true, kSure);
   ASSERT_NE(page, nullptr);
   EXPECT_EQ(page->frame, 0x123000u);
-  EXPECT_EQ(walker_->surely_held(kLinear, false, false, false), nullptr) << "of another level";
-  EXPECT_EQ(walker_->surely_held(kOther, false, false, true), nullptr);
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSureOfSystem), nullptr) << "of another level";
+  EXPECT_EQ(walker_->surely_held(kOther, false, kSure), nullptr);
   EXPECT_EQ(memory_.uses_of(page->in_ram.live), 0);
   EXPECT_EQ(memory_.uses_of(memory_.live(table_at(kLinear))), GuestMemory::kTable);
   // A store to any table, even if it changes nothing.
   bus_->write(table_at(kOther), {memory_.live(table_at(kOther)), 4});
-  EXPECT_EQ(walker_->surely_held(kLinear, false, false, true), nullptr);
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSure), nullptr);
   walker_->confirm(kLinear, true, false);
-  EXPECT_EQ(walker_->surely_held(kLinear, false, false, true), page);
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSure), page);
   // The TLB holds what the tables say no longer: the emulator may walk again at any time.
   entry(table_at(kLinear), 0x125067);
   bus_->write(table_at(kLinear), {memory_.live(table_at(kLinear)), 4});
   walker_->confirm(kLinear, true, false);
-  EXPECT_EQ(walker_->surely_held(kLinear, false, false, true), nullptr);
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSure), nullptr);
 }
 
 TEST_F(PageWalkTest, TheRightToStoreIsKnownOnceSomethingWasStored) {
@@ -132,13 +135,13 @@ TEST_F(PageWalkTest, TheRightToStoreIsKnownOnceSomethingWasStored) {
     const auto at = walker_->translate(linear, true);
     ASSERT_TRUE(at && walker_->holds(linear, true, *at));
     walker_->confirm(linear, true, false);
-    EXPECT_NE(walker_->surely_held(linear, false, false, true), nullptr);
-    EXPECT_EQ(walker_->surely_held(linear, false, true, true), nullptr);
+    EXPECT_NE(walker_->surely_held(linear, false, kSure), nullptr);
+    EXPECT_EQ(walker_->surely_held(linear, false, kSureOfUpdate), nullptr);
     walker_->confirm(linear, true, true);
   }
-  EXPECT_NE(walker_->surely_held(kLinear, false, true, true), nullptr);
-  EXPECT_EQ(walker_->surely_held(kLinear, false, true, false), nullptr) << "of another level";
-  EXPECT_EQ(walker_->surely_held(kShared, false, true, true), nullptr);
+  EXPECT_NE(walker_->surely_held(kLinear, false, kSureOfUpdate), nullptr);
+  EXPECT_EQ(walker_->surely_held(kLinear, false, kSureOfSystem), nullptr) << "of another level";
+  EXPECT_EQ(walker_->surely_held(kShared, false, kSureOfUpdate), nullptr);
 }
 
 /// A page that a processor has walked for once, and may hold from then on.
