@@ -48,18 +48,20 @@ class LineText {
       end_ = std::to_chars(end_, end_ + 20, number).ptr;
     }
   }
-  /// In hexadecimal, with so many digits at least.
-  void add_address(LinearAddr address, unsigned least) {
+  /// In hexadecimal, with so many digits at least. `low`: those of its lower half.
+  void add_address(LinearAddr address, unsigned least, std::uint64_t low) {
     const auto high = static_cast<std::uint32_t>(address.value >> 32);
-    if (high != 0) add_half(high, 1);
-    add_half(static_cast<std::uint32_t>(address.value), high != 0 ? 8 : least);
+    if (high != 0) [[unlikely]] {
+      add_half(high, 1, eight_digits(high));
+      least = 8;
+    }
+    add_half(address.low32(), least, low);
   }
   std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
 
  private:
-  void add_half(std::uint32_t half, unsigned least) {
+  void add_half(std::uint32_t half, unsigned least, std::uint64_t text) {
     const auto digits = std::max(least, (static_cast<unsigned>(std::bit_width(half)) + 3) / 4);
-    std::uint64_t text = eight_digits(half);
     text = std::endian::native == std::endian::little ? text >> 8 * (8 - digits)
                                                       : text << 8 * (8 - digits);
     std::memcpy(end_, &text, sizeof text);
@@ -93,6 +95,9 @@ class LineTool final : public StepTool {
     return to;
   }
 
+  std::uint64_t know(const StaticInstruction& code) override {
+    return eight_digits(code.linear.low32());
+  }
   void step(const Step& step) override {
     std::uint8_t* const begin = file().room((1 + step.accesses.size()) * LineText::kLongest);
     std::uint8_t* to = begin;
@@ -116,17 +121,20 @@ class LineTool final : public StepTool {
 
 /// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
 struct DinForm {
-  static void line(const char (&label)[3], LinearAddr address, LineText& out) {
+  [[gnu::always_inline]] static void line(const char (&label)[3], LinearAddr address,
+                                          std::uint64_t low, LineText& out) {
     out.add(label);
-    out.add_address(address, 1);
+    out.add_address(address, 1, low);
     out.add("\n");
   }
-  static void fetch(const StepCode& code, LineText& out) { line("2 ", code.linear, out); }
+  static void fetch(const StepCode& code, LineText& out) {
+    line("2 ", code.linear, code.known, out);
+  }
   /// The line of access number `i`; returns of how many it is.
   template <class Accesses>
   static std::size_t access(const Accesses& accesses, std::size_t i, LineText& out) {
     const StepAccess a = accesses[i];
-    line(a.write ? "1 " : "0 ", a.linear, out);
+    line(a.write ? "1 " : "0 ", a.linear, eight_digits(a.linear.low32()), out);
     return 1;
   }
 };
@@ -138,21 +146,25 @@ struct LackeyForm {
   static bool modifies(const StepAccess& a, const StepAccess& next) {
     return !a.write && next.write && a.linear == next.linear && a.size == next.size;
   }
-  static void line(const char (&label)[4], LinearAddr address, std::uint32_t size, LineText& out) {
+  [[gnu::always_inline]] static void line(const char (&label)[4], LinearAddr address,
+                                          std::uint64_t low, std::uint32_t size, LineText& out) {
     out.add(label);
-    out.add_address(address, 8);
+    out.add_address(address, 8, low);
     out.add(",");
     out.add_number(size);
     out.add("\n");
   }
   static void fetch(const StepCode& code, LineText& out) {
-    line("I  ", code.linear, code.length, out);
+    line("I  ", code.linear, code.known, code.length, out);
   }
   template <class Accesses>
   static std::size_t access(const Accesses& accesses, std::size_t i, LineText& out) {
     const StepAccess a = accesses[i];
     const bool both = i + 1 < accesses.size() && modifies(a, accesses[i + 1]);
-    line(both ? " M " : a.write ? " S " : " L ", a.linear, a.size, out);
+    line(both      ? " M "
+         : a.write ? " S "
+                   : " L ",
+         a.linear, eight_digits(a.linear.low32()), a.size, out);
     return both ? 2 : 1;
   }
 };

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "events/processors/bus_turns.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
+#include "formats/zip/zip_thread.h"
 #include "formats/zip/zip_writer.h"
 #include "tools/export/drmemtrace_stream.h"
 #include "tools/export/export_file.h"
@@ -52,17 +55,25 @@ class PlainOutput final : public DrmemtraceOutput {
 /// An archive with a member for each chunk.
 class ArchiveOutput final : public DrmemtraceOutput {
  public:
-  ArchiveOutput(const std::string& path, std::uint64_t chunk) : zip_(path), chunk_(chunk) {}
+  /// `thread`, which writes the archive, is stopped before the object is destroyed.
+  ArchiveOutput(const std::string& path, std::uint64_t chunk, ZipThread& thread)
+      : zip_(path), thread_(thread), chunk_(chunk) {}
   std::uint64_t chunk_instructions() const override { return chunk_; }
   void begin_chunk(std::uint64_t number) override {
     // TRACE_CHUNK_PREFIX and TRACE_CHUNK_SUFFIX_WIDTH of the same header.
-    zip_.begin(fmt::format("chunk.{:08}", number));
+    thread_.put([this, name = fmt::format("chunk.{:08}", number)] { zip_.begin(name); });
   }
-  void write(std::span<const std::uint8_t> bytes) override { zip_.write(bytes); }
-  void finish() override { zip_.finish(); }
+  void write(std::span<const std::uint8_t> bytes) override {
+    thread_.put(
+        [this, kept = std::vector<std::uint8_t>(bytes.begin(), bytes.end())] { zip_.write(kept); });
+  }
+  void finish() override {
+    thread_.put([this] { zip_.finish(); });
+  }
 
  private:
   ZipWriter zip_;
+  ZipThread& thread_;
   std::uint64_t chunk_;
 };
 
@@ -86,6 +97,7 @@ class DrmemtraceTool final : public StepTool {
  private:
   std::unique_ptr<DrmemtraceOutput> make_output(std::uint32_t thread);
   TraceFolder& folder();
+  ZipThread& zip_thread();
   DrmemtraceStream& stream_of(AddressSpaceId address_space);
   std::uint64_t time_of(const Step& step) const;
   void enter(const Step& step, std::uint64_t time);
@@ -121,6 +133,7 @@ class DrmemtraceTool final : public StepTool {
     std::vector<StepEvent> events;
   };
   std::vector<Held> held_;
+  std::vector<std::unique_ptr<ZipThread>> zip_threads_;  ///< last: they use `streams_`
 };
 
 TraceFolder& DrmemtraceTool::folder() {
@@ -135,7 +148,16 @@ std::unique_ptr<DrmemtraceOutput> DrmemtraceTool::make_output(std::uint32_t thre
                                ? fmt::format("drmemtrace.core.{:06}.trace", form_.processor)
                                : fmt::format("drmemtrace.{0:07}.{0:07}.trace", thread);
   if (files_.chunk == 0) return std::make_unique<PlainOutput>(folder(), name);
-  return std::make_unique<ArchiveOutput>(folder().inner() + "/" + name + ".zip", files_.chunk);
+  return std::make_unique<ArchiveOutput>(folder().inner() + "/" + name + ".zip", files_.chunk,
+                                         zip_thread());
+}
+
+/// One that writes few archives.
+ZipThread& DrmemtraceTool::zip_thread() {
+  const std::size_t most = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  const std::size_t number = streams_.size() % most;
+  if (number == zip_threads_.size()) zip_threads_.push_back(std::make_unique<ZipThread>());
+  return *zip_threads_[number];
 }
 
 DrmemtraceStream& DrmemtraceTool::stream_of(AddressSpaceId address_space) {
@@ -231,6 +253,7 @@ void DrmemtraceTool::end() {
     stream.end(turns_ ? time_ : time_ + 1);
     schedule.append(stream.schedule());
   }
+  for (const auto& thread : zip_threads_) thread->drain();
   if (files_.stream) return streams_.empty() ? file().finish() : void();
   schedule.write(folder().inner());
   folder().finish();
