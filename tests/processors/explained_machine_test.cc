@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/io/input.h"
 #include "golden/process.h"
 #include "processors/made_machine.h"
 #include "processors/sample_records.h"
@@ -53,17 +54,18 @@ class ExplainedMachine : public ::testing::Test {
   static MachineData data() { return MachineData(shared_file("smp") + "/smp_spin64_tiny"); }
   void import_damaged(const std::vector<MonitorRecord>& all) const { import_damaged(all, data()); }
   void import_damaged(const std::vector<MonitorRecord>& all, const MachineData& data) const {
+    import_capture(all, {data.path("side.0.csv.zst"), data.path("side.1.csv.zst")});
+  }
+  void import_capture(const std::vector<MonitorRecord>& all,
+                      const std::vector<std::string>& internal) const {
     std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
     std::memcpy(bytes.data(), all.data(), bytes.size());
     write_file(path("bus.bin"), bytes);
-    import({data.path("side.0.csv.zst"), data.path("side.1.csv.zst")}, "");
+    import(internal, "");
   }
   void import_damaged_sample(const std::vector<MonitorRecord>& all) const {
-    std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
-    std::memcpy(bytes.data(), all.data(), bytes.size());
-    write_file(path("bus.bin"), bytes);
     const std::string sides = CITCAT_SOURCE_DIR "/samples/two-processors/queue.side.";
-    import({sides + "0.csv", sides + "1.csv"}, "");
+    import_capture(all, {sides + "0.csv", sides + "1.csv"});
   }
   Json explained() const {
     const ProcessResult result = run({"explain", "two.citcat", "--json"});
@@ -280,6 +282,62 @@ TEST_F(ExplainedMachine, AMessageIsNamed) {
     }
     EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
   }
+}
+
+/// One bit of a fill, which no instruction then uses.
+TEST_F(ExplainedMachine, AReadThatWasCapturedWronglyIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::size_t kWrongFill = 19375, kByte = 4;
+  std::vector<MonitorRecord> all = data().records('C');
+  MonitorRecord& read = all.at(kWrongFill);
+  ASSERT_EQ(read.type, kReads);
+  read.data[kByte] ^= 4;
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "captured_read");
+  EXPECT_EQ(cause.value("processor", 9), read.burst >> 4);
+  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), read.icount);
+  EXPECT_EQ(cause.value("address", 0u), read.addr + kByte);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, AWriteBackThatTheCaptureLacksIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::uint8_t kWrites = 3, kSnooped = 8;
+  const std::vector<MonitorRecord> whole = data().records('C');
+  for (const std::size_t at : {std::size_t{9089}, std::size_t{9266}, std::size_t{9540}}) {
+    SCOPED_TRACE(at);
+    const MonitorRecord lost = whole.at(at);
+    ASSERT_EQ(lost.type, kWrites);
+    ASSERT_NE(lost.flags & kSnooped, 0);
+    std::vector<MonitorRecord> all = whole;
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
+    all.erase(first, first + 2);
+    import_damaged(all);
+    const Json cause = first_cause(explained());
+    EXPECT_EQ(cause.value("cause", ""), "missing_write_back");
+    EXPECT_EQ(cause.value("processor", 9), lost.burst >> 4);
+    EXPECT_EQ(cause.value("address", 0u), lost.addr);
+    EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  }
+}
+
+/// The replay sends the message, and the row that says so is lost.
+TEST_F(ExplainedMachine, ACommandThatTheInternalValuesLackIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  const std::string row = "4679,APICWR,0000000000008236,00004609,00000004,fee00300,00000000\n";
+  const auto bytes = read_whole_file(data().path("side.0.csv.zst"), std::uint64_t{1} << 30);
+  std::string rows(bytes.begin(), bytes.end());
+  const std::size_t at = rows.find(row);
+  ASSERT_NE(at, std::string::npos);
+  write_file(path("side.0.csv"), rows.erase(at, row.size()));
+  import_capture(data().records('C'), {path("side.0.csv"), data().path("side.1.csv.zst")});
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "missing_command");
+  EXPECT_EQ(cause.value("processor", 9), 0);
+  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), 4679u);
+  EXPECT_EQ(cause.value("address", 0u), 0xfee00300u);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
 }
 
 /// The last invalidation of the sample: the line never leaves the cache, and nobody asks for it.

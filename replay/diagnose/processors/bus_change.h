@@ -1,12 +1,15 @@
 #pragma once
 // A change of what processors did on the bus that they share, to be tried.
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "events/bus_transaction.h"
 #include "events/position.h"
 #include "events/processors/bus_note.h"
+#include "events/processors/shared_bus.h"
 
 namespace citcat {
 
@@ -24,10 +27,11 @@ struct BusChange {
     give,  ///< `what` was another processor's: `to`, at `position` where that is known
     drop,  ///< `what` was not
     hold,  ///< `what`, and what its processor did until then, came right after `behind`
-    add,   ///< `note` came right after `what`
+    add,   ///< `added`, or else `note`, came right after `what`
     turn,  ///< `flags` of `what` were the other way round
     line,  ///< `what` was of the line of `note`
     data,  ///< `what` had the data of `note`
+    read,  ///< `what` showed `bytes`
   };
   Kind kind = Kind::give;
   BusPlace what;
@@ -37,6 +41,8 @@ struct BusChange {
   BusPlace behind;
   BusNote note;
   std::uint16_t flags = 0;
+  std::vector<SharedEvent> added;  ///< transactions
+  std::array<std::uint8_t, kMaxTransactionBytes> bytes{};
 };
 
 }  // namespace citcat

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "events/processors/bus_flags.h"
+#include "events/processors/cross_check.h"
 
 namespace citcat {
 namespace {
@@ -113,11 +114,20 @@ BusNeighbourhood neighbourhood_of(const MachineFile& machine,
   Followers followers(trouble, near);
   bool follows = trouble.is_contradiction;
   SharedBus bus = shared_bus_of(machine, files);
+  CrossCheck check = cross_check_of(machine, files);
   std::uint64_t note = 0;
   std::size_t behind = 0;
   for (SharedEvent event; (behind < kBehind || (follows && behind < kFar)) && bus.next(event);) {
     const ShownEvent its = shown(std::move(event), note);
     if (its.place.is_note) ++note;
+    if (trouble.is_contradiction && its.clock <= trouble.clock) {
+      const BusTransaction& t = its.event.t;
+      const bool is_it = its.clock == trouble.clock && !its.event.note &&
+                         its.event.processor == trouble.processor && t.address == trouble.address;
+      for (std::uint32_t i = 0; is_it && i < t.size; ++i)
+        near.left.push_back(check.byte(t.address.plus32(i)));
+      check.take(its.event);
+    }
     if (follows && its.clock >= trouble.clock) follows = followers.take(its);
     if (behind >= kBehind) {
       ++behind;

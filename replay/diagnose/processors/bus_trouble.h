@@ -38,6 +38,8 @@ struct BusNeighbourhood {
   /// The same: the write by which another processor ends a locked access (LOCK#), and the last
   /// event before it of the trouble's processor.
   std::optional<ShownEvent> lock_end, inside_lock;
+  /// For a contradiction by a read: what the bus had left in memory there, byte by byte.
+  std::vector<std::optional<std::uint8_t>> left;
 };
 
 /// Each processor's divergence, and the first contradiction, in the order of the bus.

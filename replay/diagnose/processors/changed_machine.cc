@@ -57,12 +57,15 @@ class ChangedBus {
       case BusChange::Kind::data:
         if (meant && event.note) event.note->data = change_.note.data;
         break;
+      case BusChange::Kind::read:
+        if (meant) event.t.data = change_.bytes;
+        break;
       case BusChange::Kind::add:
         break;
     }
     tell(event);
     if (change_.kind == BusChange::Kind::hold && place == change_.behind) release();
-    if (change_.kind == BusChange::Kind::add && meant) tell(added());
+    if (change_.kind == BusChange::Kind::add && meant) tell_added();
   }
 
   void give(SharedEvent event) {
@@ -82,11 +85,13 @@ class ChangedBus {
     take_(event, by, ++number_);
   }
 
-  SharedEvent added() const {
+  void tell_added() {
+    for (const SharedEvent& event : change_.added) tell(event);
+    if (!change_.added.empty()) return;
     SharedEvent event;
     event.processor = change_.note.processor;
     event.note = change_.note;
-    return event;
+    tell(event);
   }
 
   void release() {

@@ -9,6 +9,7 @@
 #include "events/processors/apic_receivers.h"
 #include "events/processors/bus_flags.h"
 #include "events/startup_event.h"
+#include "replay/diagnose/processors/data_causes.h"
 #include "replay/diagnose/processors/replayed_accesses.h"
 
 namespace citcat {
@@ -53,6 +54,7 @@ class MachineCauses {
   std::vector<MachineCause> find() {
     held_anywhere();
     messages();
+    of_data();
     for (std::size_t i = 0; i < near_.events.size(); ++i) {
       given(near_.events, i);
       of_another_line(i);
@@ -71,6 +73,7 @@ class MachineCauses {
 
  private:
   void look(std::size_t p);
+  void of_data();
   std::uint64_t distance(std::uint64_t clock) const {
     return clock < trouble_.clock ? trouble_.clock - clock : clock - trouble_.clock;
   }
@@ -137,6 +140,14 @@ void MachineCauses::look(std::size_t p) {
   view.from = {first->instruction - std::min<std::uint64_t>(first->instruction, 64), 0};
   view.to = {last->instruction + kFarther, 0};
   view.accesses = replayed_accesses(files_[p], view.from, view.to, kMostAccesses);
+}
+
+void MachineCauses::of_data() {
+  std::vector<std::vector<ReplayedAccess>> accesses;
+  for (const ProcessorView& view : views_) accesses.push_back(view.accesses);
+  const bool caches = files_.front().recording().bus.form == CacheForm::write_back;
+  for (MachineCause& cause : data_causes(trouble_, near_, accesses, caches ? line_bytes_ : 0))
+    add(std::move(cause), trouble_.clock);
 }
 
 /// Where processor `p` was when the bus showed an event of another one: after this, before that.
@@ -526,6 +537,12 @@ std::string_view machine_cause_name(MachineCauseKind kind) {
       return "extra_message";
     case MachineCauseKind::wrong_message:
       return "wrong_message";
+    case MachineCauseKind::captured_read:
+      return "captured_read";
+    case MachineCauseKind::missing_write_back:
+      return "missing_write_back";
+    case MachineCauseKind::missing_command:
+      return "missing_command";
   }
   return "";
 }

@@ -23,6 +23,9 @@ enum class MachineCauseKind : std::uint8_t {
   missing_message,       ///< the capture lacks a message of the APIC bus that a processor asked for
   extra_message,         ///< it has one that no processor sent
   wrong_message,         ///< it has another one than the processor asked for
+  captured_read,         ///< a read was captured wrongly
+  missing_write_back,    ///< the capture lacks that a processor wrote a line back
+  missing_command,       ///< it lacks that a processor wrote its command register for a message
 };
 /// As in JSON, e.g. "wrong_processor".
 std::string_view machine_cause_name(MachineCauseKind kind);

@@ -1,5 +1,7 @@
 #include "replay/diagnose/processors/replayed_accesses.h"
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 
 #include "replay/machine/observer.h"
@@ -21,6 +23,8 @@ class AccessKeeper final : public Observer {
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) override {
     keep(BusOp::data_write, a, static_cast<std::uint32_t>(bytes.size()), now);
+    if (!kept_.empty() && kept_.back().position == now)
+      std::memcpy(&kept_.back().value, bytes.data(), std::min<std::size_t>(bytes.size(), 4));
   }
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t, Position now) override {
     keep(BusOp::io_read, PhysAddr{port}, size, now);
@@ -40,7 +44,7 @@ class AccessKeeper final : public Observer {
  private:
   void keep(BusOp op, PhysAddr a, std::uint32_t size, Position now) {
     if (now < from_ || to_ < now) return;
-    kept_.push_back({op, a, size, now, {}});
+    kept_.push_back({op, a, size, now, {}, 0});
     if (kept_.size() > most_) kept_.pop_front();
   }
 

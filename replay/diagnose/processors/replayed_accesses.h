@@ -17,7 +17,8 @@ struct ReplayedAccess {
   PhysAddr address;             ///< or port
   std::uint32_t size = 0;
   Position position;
-  LinearAddr instruction;  ///< that is under way; 0 where it did not complete
+  LinearAddr instruction;   ///< that is under way; 0 where it did not complete
+  std::uint32_t value = 0;  ///< of a write to memory: its first four bytes
 };
 
 /// Accesses within [from, to], in their order; at most `most`, the last ones.
