@@ -14,14 +14,22 @@ void SliceWalk::external(const SliceLog& log, const LogEntry& entry) {
   }
   pass_foreign_behind(entry.first);
   if (transaction) pass_foreign_since(entry.first, *transaction);
-  const LoggedAccess& written = log.accesses(entry).front();
+  auto input = take_live(log.accesses(entry).front().physical, entry.count);
+  if (!input) return;
+  input->kind = SliceInput::Kind::dma;
+  input->position = entry.first;
+  input->transaction = transaction;
+  slice_.inputs.push_back(std::move(*input));
+}
+
+/// The bytes that are looked for, of those that somebody else wrote; nullopt if there are none.
+/// Nobody looks for them from then on.
+std::optional<SliceInput> SliceWalk::take_live(PhysAddr address, std::uint32_t size) {
   SliceInput input;
-  input.kind = SliceInput::Kind::dma;
   input.way = SliceWay::control;
-  input.position = entry.first;
   std::uint32_t end = 0;
-  for (std::uint32_t i = 0; i < entry.count; ++i) {
-    const PhysAddr a = written.physical.plus32(i);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const PhysAddr a = address.plus32(i);
     const std::uint8_t way = live_.memory(a);
     if (way == 0) continue;
     if (end == 0) input.address = a;
@@ -29,10 +37,9 @@ void SliceWalk::external(const SliceLog& log, const LogEntry& entry) {
     input.way = std::min(input.way, static_cast<SliceWay>(way));
     live_.forget_memory(a);
   }
-  if (end == 0) return;
-  input.size = written.physical.plus32(end).minus32(input.address);
-  input.transaction = transaction;
-  slice_.inputs.push_back(std::move(input));
+  if (end == 0) return std::nullopt;
+  input.size = address.plus32(end).minus32(input.address);
+  return input;
 }
 
 void SliceWalk::unfinished(const SliceLog& log, const LogEntry& entry) {
@@ -96,31 +103,19 @@ void SliceWalk::pass_foreign_since(Position at, std::uint64_t transaction) {
 }
 
 void SliceWalk::take_foreign(const ForeignRead& read) {
-  SliceInput input;
-  input.kind = read.writer ? SliceInput::Kind::processor : SliceInput::Kind::dma;
-  input.way = SliceWay::control;
-  input.position = read.at;
-  input.transaction = read.transaction;
-  std::uint32_t end = 0;
-  for (std::uint32_t i = 0; i < read.size; ++i) {
-    const PhysAddr a = read.address.plus32(i);
-    const std::uint8_t way = live_.memory(a);
-    if (way == 0) continue;
-    if (end == 0) input.address = a;
-    end = i + 1;
-    input.way = std::min(input.way, static_cast<SliceWay>(way));
-    live_.forget_memory(a);
-  }
-  if (end == 0) return;
-  input.size = read.address.plus32(end).minus32(input.address);
+  auto input = take_live(read.address, read.size);
+  if (!input) return;
+  input->kind = read.writer ? SliceInput::Kind::processor : SliceInput::Kind::dma;
+  input->position = read.at;
+  input->transaction = read.transaction;
   if (read.writer) {
     ForeignWrite by;
     by.processor = *read.writer;
     by.position = Position{read.stored_at, 0};
     by.is_store = true;
-    input.writer = by;
+    input->writer = by;
   }
-  slice_.inputs.push_back(std::move(input));
+  slice_.inputs.push_back(std::move(*input));
 }
 
 }  // namespace citcat

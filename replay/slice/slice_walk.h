@@ -88,6 +88,7 @@ class SliceWalk {
   template <class Passes>
   void pass_foreign_while(Position to, Passes passes);
   void take_foreign(const ForeignRead& read);
+  std::optional<SliceInput> take_live(PhysAddr address, std::uint32_t size);
 
   bool touches_live(const ValueFlow& flow, std::span<const LoggedAccess> accesses,
                     std::uint32_t by) const;
