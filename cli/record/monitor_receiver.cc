@@ -4,6 +4,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -115,7 +117,12 @@ void MonitorReceiver::take_chunk(std::span<const std::uint8_t> chunk) {
   const auto header = RecordChunkHeader::of(chunk.first<kRecordChunkHeaderBytes>());
   if (!is_record_store(output_)) {
     unpacked_.clear();
-    (void)unpacker_.unpack(header, chunk.subspan(kRecordChunkHeaderBytes), unpacked_);
+    const auto taken =
+        unpacker_.unpack(header, chunk.subspan(kRecordChunkHeaderBytes), unpacked_);
+    if (taken.records != header.records) {
+      throw IoError(fmt::format("the monitor's pipe: expected a chunk of {} records, found {}",
+                                header.records, taken.records));
+    }
     return keep(unpacked_);
   }
   if (!store_) store_.emplace(output_);
