@@ -22,17 +22,15 @@ std::optional<std::uint64_t> entry_of(const Machine& machine, PhysAddr at) {
   return entry;
 }
 
-/// Where `at` lies. What lies in the page of `known` is where that is: the page tables in use may
-/// never have been read for it, because the TLB keeps global pages.
-std::optional<PhysAddr> place_of(const Machine& machine, const ExecutedInstruction& known,
-                                 LinearAddr at) {
+/// The physical address of `at`. The page of `known` needs no look-up: the TLB keeps global pages,
+/// so that the page tables in use may never have been read for it.
+std::optional<PhysAddr> place_of(const Machine& machine, const TableLoad& known, LinearAddr at) {
   if (at.page() != known.linear.page()) return machine.find(at);
   return PhysAddr{known.physical.value - known.physical.offset_in_page() + at.offset_in_page()};
 }
 
-/// What is at `at`; of length 0 where it is not known.
-DecodedInstruction instruction_at(const Machine& machine, const ExecutedInstruction& before,
-                                  LinearAddr at) {
+/// The instruction at `at`. Its length is 0 if its bytes are not known.
+DecodedInstruction instruction_at(const Machine& machine, const TableLoad& before, LinearAddr at) {
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::size_t known = 0;
   for (; known < bytes.size(); ++known) {
@@ -68,9 +66,9 @@ bool runs_with_isolated_tables(const Machine& machine) {
   return false;
 }
 
-bool is_leaving_kernel(const Machine& machine, const ExecutedInstruction& load) {
+bool is_leaving_kernel(const Machine& machine, const TableLoad& load) {
   constexpr int kFarthest = 32;  // instructions; Linux 6.1 takes about ten
-  LinearAddr at{load.linear.value + load.info->length};
+  LinearAddr at = load.next;
   for (int left = kFarthest; left > 0; --left) {
     const DecodedInstruction next = instruction_at(machine, load, at);
     if (next.state != DecodeState::ok || next.length == 0) return false;

@@ -12,7 +12,6 @@
 namespace citcat {
 
 class Machine;
-struct ExecutedInstruction;
 
 /// The bit that tells the two tables of a process apart: set for the one that its program runs
 /// with.
@@ -28,8 +27,13 @@ inline constexpr std::uint64_t kMostToLoad = 96;
 /// where too little of the two is known.
 bool runs_with_isolated_tables(const Machine& machine);
 
-/// What follows `load`, which has just loaded CR3, goes back to a program: code that goes straight
-/// on leads to SYSRET or IRET.
-bool is_leaving_kernel(const Machine& machine, const ExecutedInstruction& load);
+/// The instruction that has just loaded CR3: where the next one lies, and where it lies itself.
+struct TableLoad {
+  LinearAddr next, linear;
+  PhysAddr physical;
+};
+
+/// What follows `load` goes back to a program: code that goes straight on leads to SYSRET or IRET.
+bool is_leaving_kernel(const Machine& machine, const TableLoad& load);
 
 }  // namespace citcat

@@ -53,7 +53,6 @@ void Context::address_space_loaded(AddressSpaceId cr3) {
     isolated_ = true;
     address_space_ = space_of(address_space_);
   }
-  load_.reset();
   cr3 = space_of(cr3);
   if (cr3 == address_space_) return;
   // What was interrupted in the one is open until that goes on.
@@ -74,7 +73,8 @@ void Context::entered(std::uint32_t from_level) {
 bool Context::isolates(AddressSpaceId cr3) const {
   if ((cr3 ^ address_space_) != kUserTables || !in_long_mode(machine_->engine())) return false;
   if ((cr3 & kUserTables) == 0) return was_entered_just_now();
-  return load_ && is_leaving_kernel(*machine_, *load_);
+  // Switches of tasks and RSM load CR3, too.
+  return load_.second == machine_->position() && is_leaving_kernel(*machine_, load_.first);
 }
 
 bool Context::was_entered_just_now() const {

@@ -96,7 +96,9 @@ class Context {
   /// What is told was known before: tables are isolated.
   void isolate_tables() { isolated_ = true; }
   /// An instruction that may load CR3 is told, before address_space_loaded() is.
-  void may_load(const ExecutedInstruction& e) { load_ = e; }
+  void may_load(const ExecutedInstruction& e, Position now) {
+    load_ = {{LinearAddr{e.linear.value + e.info->length}, e.linear, e.physical}, now};
+  }
   void address_space_loaded(AddressSpaceId cr3);
   /// The machine is before the delivery.
   void delivered(const DeliveredEvent& event);
@@ -146,7 +148,8 @@ class Context {
   std::uint64_t entered_at_ = 0;  ///< the instruction after which the last program was left
   bool entered_ = false;
   bool isolated_ = false;
-  std::optional<ExecutedInstruction> load_;  ///< that was told last and may have loaded CR3
+  /// The last instruction that may have loaded CR3, and where it ran.
+  std::pair<TableLoad, Position> load_{{}, {~std::uint64_t{0}, 0}};
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<Open> interrupted_open_;
   /// The open contexts of address spaces that are not running.

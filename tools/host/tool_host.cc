@@ -487,7 +487,7 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
     }
     default:
       if (may_change_level(e.info->kind)) context_.level_changes();
-      if (e.info->kind == InstructionClass::mov_to_cr) context_.may_load(e);
+      if (e.info->kind == InstructionClass::mov_to_cr) context_.may_load(e, now);
   }
 }
 
