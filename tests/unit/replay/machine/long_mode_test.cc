@@ -27,6 +27,14 @@ struct Stores final : Observer {
   unsigned count = 0;
 };
 
+struct StoredRanges final : Observer {
+  Interest interest() const override { return {.stores = true}; }
+  void write(PhysAddr at, std::span<const std::uint8_t> bytes, AccessKind kind, Position) override {
+    if (kind == AccessKind::data) list.emplace_back(at.value, bytes.size());
+  }
+  std::vector<std::pair<std::uint64_t, std::size_t>> list;
+};
+
 struct PortWrites final : Observer {
   Interest interest() const override { return {}; }
   void io_write(std::uint16_t, std::uint32_t size, std::uint32_t value, Position) override {
@@ -70,6 +78,44 @@ TEST_F(LongModeGuest, AComparisonThatFindsEqualLeavesTheUpperHalfOfRaxAlone) {
   EXPECT_EQ(after("rax"), 0x1122334400000005u);
   run(5);
   EXPECT_EQ(after("rax"), 7u);
+}
+
+/// SDM vol. 2, MASKMOVDQU and MASKMOVQ: bit 7 of each byte of the second register selects a byte.
+TEST_F(LongModeGuest, MaskedMovesStoreTheSelectedBytesAndNoOthers) {
+  put(kCode, {0x0f, 0x10, 0x0c, 0x25, 0, 1, 2, 0,          // movups xmm1, [20100]
+              0x44, 0x0f, 0x10, 0x0c, 0x25, 0, 1, 2, 0,    // movups xmm9, [20100]
+              0x0f, 0x6f, 0x14, 0x25, 0, 1, 2, 0,          // movq mm2, [20100]
+              0x66, 0x0f, 0xf7, 0xc1,                      // maskmovdqu xmm0, xmm1
+              0x66, 0x41, 0x0f, 0xf7, 0xc1,                // maskmovdqu xmm0, xmm9
+              0x0f, 0xf7, 0xc2,                            // maskmovq mm0, mm2
+              0x66, 0x0f, 0xef, 0xc9,                      // pxor xmm1, xmm1
+              0x66, 0x0f, 0xf7, 0xc1});                    // maskmovdqu xmm0, xmm1
+  put_quad(kData + 0x100, 0x80007f8080000080);
+  put_quad(kData + 0x108, 0xff00000000000080);
+  set_register(recording_.initial, "rdi", kData + 3);
+  using Range = std::pair<std::uint64_t, std::size_t>;
+  const std::vector<Range> low{{kData + 3, 1}, {kData + 6, 2}}, whole{
+      {kData + 3, 1}, {kData + 6, 2}, {kData + 10, 2}, {kData + 18, 1}};
+  std::vector<Range> expected = whole;
+  expected.insert(expected.end(), whole.begin(), whole.end());
+  expected.insert(expected.end(), low.begin(), low.end());
+  expected.emplace_back(kData + 10, 1);
+  StoredRanges stored;
+  const ReplayReport report = run(8, &stored);
+  EXPECT_EQ(report.divergence ? report.divergence->reason : "", "");
+  EXPECT_EQ(stored.list, expected);
+}
+
+/// FINCSTP makes another register the top of the x87 stack.
+TEST_F(LongModeGuest, TheMaskOfMaskmovqIsAnMmxRegisterWhateverTheX87StackHolds) {
+  put(kCode, {0x0f, 0x6f, 0x14, 0x25, 0, 1, 2, 0,  // movq mm2, [20100]
+              0xd9, 0xf7,                          // fincstp
+              0x0f, 0xf7, 0xc2});                  // maskmovq mm0, mm2
+  put_quad(kData + 0x100, 0x8000);
+  set_register(recording_.initial, "rdi", kData);
+  StoredRanges stored;
+  run(3, &stored);
+  EXPECT_EQ(stored.list, (std::vector<std::pair<std::uint64_t, std::size_t>>{{kData + 1, 1}}));
 }
 
 TEST_F(LongModeGuest, PortsTakeFourBytesBehindAWideRexPrefixToo) {
