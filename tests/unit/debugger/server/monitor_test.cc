@@ -117,5 +117,31 @@ TEST_F(RealModeMonitor, TheBeginningIsBeforeWhatIsDeliveredThere) {
   }
 }
 
+/// 64 bits: the handler of UD2 copies its frame to below it and returns by the copy, as Linux does
+/// where it makes room to push something for the interrupted code.
+TEST_F(LongModeGuest, AHandlerThatMovedItsFrameIsLeftByItsReturn) {
+  put(kCode, {0x0f, 0x0b, 0x90, 0x90});        // ud2; nop; nop
+  put(kHandler, {0x48, 0x83, 0x04, 0x24, 2});  // add qword [rsp], 2
+  constexpr std::uint32_t kPushes = 5, kPushBytes = 4;
+  for (std::uint32_t i = 0; i < kPushes; ++i) {
+    put(kHandler + 5 + kPushBytes * i, {0xff, 0x74, 0x24, 0x20});  // push qword [rsp+20h]
+  }
+  put(kHandler + 5 + kPushBytes * kPushes, {0x48, 0xcf});  // iretq
+  recording_.instructions = 9;
+  const std::string path =
+      testing::TempDir() + "citcat_moved_" + std::to_string(::getpid()) + ".citcat";
+  RecordingFileWriter(path).finish(recording_);
+  const RecordingFile file = RecordingFile::open(path);
+  std::filesystem::remove(path);
+  DebugTarget target(file, {}, false);
+  Monitor monitor(target, [](const BusTransaction&) { return std::string(); });
+  const auto where = [&](const char* position) {
+    monitor.seek(position);
+    return monitor.run("where", {});
+  };
+  EXPECT_NE(where("6").find("in exception 06h"), std::string::npos) << where("6");
+  EXPECT_NE(where("8").find("in no interrupt or exception"), std::string::npos) << where("8");
+}
+
 }  // namespace
 }  // namespace citcat
