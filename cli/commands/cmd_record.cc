@@ -428,7 +428,7 @@ ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   }
   if (is_record_store(arguments.output) && arguments.processors > 1)
     throw UsageError(arguments.output +
-                     ": records of several processors are not stored so; write -o FILE.bin.zst");
+                     ": .binz holds the records of one processor only; write -o FILE.bin.zst");
   const RecordArguments capture = with_capture_names(arguments);
   // First of all: a full disk has no room for a lock either.
   if (const auto full = nearly_full({capture.output, capture.internal}))
@@ -540,8 +540,8 @@ CommandRun define_record(const CommandParser& parser) {
       .add_option(
           "-o,--output", arguments->output,
           "Recording to make (.citcat), or capture to write (.bin, .bin.zst, .binz), or session "
-          "(--live); "
-          "default: recording.citcat, with --live live.session, or recording-2.citcat and so on")
+          "(--live); default: recording.citcat, with --live live.session, or recording-2.citcat "
+          "and so on")
       .type_name(kFileType);
   parser
       .add_option("--internal", arguments->internal,
