@@ -184,7 +184,7 @@ std::string SliceReport::undefined_flags() const {
   return text;
 }
 
-/// What is not known of other processors' stores, in words.
+/// Says in words what is not known about the stores of other processors.
 std::string SliceReport::unknown_writers() const {
   switch (slice_.writers) {
     case Slice::Writers::known:

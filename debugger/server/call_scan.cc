@@ -141,7 +141,7 @@ void CallScan::look_at(const ExecutedBlock& block, Position first) {
   look_at(block.instruction(last), {first.instruction + last, 0});
 }
 
-/// Pushes before that show what the stack pointer was.
+/// Earlier pushes and pops show the value that it had before.
 void CallScan::stack_loaded(const ExecutedBlock& block, std::uint32_t i) {
   std::optional<StackMove> before;
   for (std::uint32_t j = i; j-- > 0 && !before;) before = stack_move(block.instruction(j));
@@ -150,7 +150,7 @@ void CallScan::stack_loaded(const ExecutedBlock& block, std::uint32_t i) {
   settles_ = true;
 }
 
-/// What is pushed or popped next shows what the stack pointer is.
+/// The next push or pop shows the value of the stack pointer.
 void CallScan::settle_by(const ExecutedInstruction& e) {
   const auto move = stack_move(e);
   if (!move) return;

@@ -18,8 +18,8 @@ struct ForeignRead {
   std::uint32_t size = 0;
   std::optional<std::uint8_t> writer;  ///< a processor; nullopt: another device
   std::uint64_t stored_at = 0;         ///< number of the writer's instruction that stored them
-  /// Of the reader: the bus shows them by it, before what runs at the position uses them. nullopt:
-  /// the instruction there reads them, and no transaction shows them.
+  /// The reader's transaction that shows them on the bus, before the instruction at the position
+  /// uses them. nullopt: that instruction reads them, and no transaction shows them.
   std::optional<std::uint64_t> transaction;
 };
 

@@ -68,7 +68,8 @@ class KeptPages {
   static constexpr unsigned kLargeShift = 9;  ///< of page numbers
 
   const Item*& recent(std::uint64_t page) const { return recent_[page % kRecent]; }
-  /// What is there of a page, held or not. To look through a bucket takes most of a walk's time.
+  /// The entry of a page, held or not; nullptr if there is none. Searching a bucket would take most
+  /// of a walk's time.
   const Item* item(std::uint64_t page) const {
     const Item*& its = recent(page);
     if (its != nullptr && its->first == page) return its;

@@ -82,7 +82,7 @@ class ForeignReadSearch::Listener final : public MachineListener {
   const std::deque<ForeignRead>& reads() const { return reads_; }
 
  private:
-  /// Of each byte: who stored it, and by which instruction; 0 where the reader stored it, or has
+  /// Says for each byte who stored it, and by which instruction; 0 if the reader stored it, or has
   /// seen it.
   using Tags = std::array<std::uint64_t, kBusPart>;
   static constexpr std::uint8_t kDevice = 0xfe;

@@ -1,5 +1,5 @@
 #pragma once
-// What the first entry of the kernel says of a recording that begins in a program.
+// What the first entry of the kernel reveals about a recording that begins in a program.
 
 #include <cstdint>
 

@@ -102,7 +102,7 @@ struct Slice {
   std::vector<SliceMemory> open_memory;
   std::uint64_t stack_pointer_given = 0;  ///< how often it was an address and not followed
   std::uint64_t exceptions_given = 0;     ///< that they were raised was not followed
-  /// What is known of stores of other processors.
+  /// How much is known about the stores of other processors.
   enum class Writers : std::uint8_t {
     known,
     no_evidence,  ///< nothing

@@ -38,7 +38,7 @@ Bytes content(std::span<const std::uint8_t> chunk) {
 TEST(RecordPacker, LeavesOutWhatIsKnown) {
   RecordPacker packer;
   const Bytes code{0x90, 0x90, 0x90, 0x90};
-  // Of type 1 (a fetch), and two clocks each.
+  // Each is a fetch (type 1), and takes two clocks.
   ASSERT_TRUE(packer.put({100, 0, 7, 0x1000, 1, 2}, code));
   ASSERT_TRUE(packer.put({101, 0, 10, 0x1004, 1, 2}, code));
   ASSERT_TRUE(packer.put({104, 0, 15, 0x1000, 1, 2}, code));
