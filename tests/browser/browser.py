@@ -138,6 +138,10 @@ class Page:
         self.call("Emulation.setEmulatedMedia",
                   {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
 
+    def print(self, on):
+        """As on paper from now on, or as on a screen again."""
+        self.call("Emulation.setEmulatedMedia", {"media": "print" if on else ""})
+
     def evaluate(self, expression, seconds=60):
         """The value of JavaScript in the page; a promise is waited for."""
         result = self.call("Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True},

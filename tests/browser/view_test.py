@@ -274,6 +274,14 @@ def take_pictures(browser, url, fragment, folder, name):
                        f"nothing is wider than {width} pixels on the {screen} screen")
 
 
+def prints_no_controls(page):
+    controls = "[...document.querySelectorAll('form, #moves, #tabs')].filter((e) => e.getClientRects().length > 0).length"
+    expect(page.evaluate(controls) > 0, "controls on the screen")
+    page.print(True)
+    expect(page.evaluate(controls) == 0, "no controls on paper")
+    page.print(False)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -298,6 +306,7 @@ def main():
             refuses_other_recordings(page)
             says_what_was_different(page)
             shows_where_a_link_leads(page, wrote)
+            prints_no_controls(page)
             works_without_a_mouse(page)
             takes_addresses_as_people_write_them(page)
             lists_what_is_called(page, function)
