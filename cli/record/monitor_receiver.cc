@@ -1,10 +1,9 @@
 #include "cli/record/monitor_receiver.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -117,8 +116,7 @@ void MonitorReceiver::take_chunk(std::span<const std::uint8_t> chunk) {
   const auto header = RecordChunkHeader::of(chunk.first<kRecordChunkHeaderBytes>());
   if (!is_record_store(output_)) {
     unpacked_.clear();
-    const auto taken =
-        unpacker_.unpack(header, chunk.subspan(kRecordChunkHeaderBytes), unpacked_);
+    const auto taken = unpacker_.unpack(header, chunk.subspan(kRecordChunkHeaderBytes), unpacked_);
     if (taken.records != header.records) {
       throw IoError(fmt::format("the monitor's pipe: expected a chunk of {} records, found {}",
                                 header.records, taken.records));

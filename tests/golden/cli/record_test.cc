@@ -160,7 +160,7 @@ TEST_F(RecordTest, StoresRecordsInFewerBytes) {
   const ProcessResult several =
       run({"record", "--monitor", "monitor.so", "-o", "z.binz", "--", "./emulator", "-smp", "2"});
   EXPECT_EQ(several.exit_code, 2);
-  EXPECT_THAT(several.err, HasSubstr("z.binz: records of several processors"));
+  EXPECT_THAT(several.err, HasSubstr("z.binz: .binz holds the records of one processor only"));
 }
 
 TEST_F(RecordTest, KeepsWhatIsWholeOfAChunk) {

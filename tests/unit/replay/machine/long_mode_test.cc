@@ -82,20 +82,20 @@ TEST_F(LongModeGuest, AComparisonThatFindsEqualLeavesTheUpperHalfOfRaxAlone) {
 
 /// SDM vol. 2, MASKMOVDQU and MASKMOVQ: bit 7 of each byte of the second register selects a byte.
 TEST_F(LongModeGuest, MaskedMovesStoreTheSelectedBytesAndNoOthers) {
-  put(kCode, {0x0f, 0x10, 0x0c, 0x25, 0, 1, 2, 0,          // movups xmm1, [20100]
-              0x44, 0x0f, 0x10, 0x0c, 0x25, 0, 1, 2, 0,    // movups xmm9, [20100]
-              0x0f, 0x6f, 0x14, 0x25, 0, 1, 2, 0,          // movq mm2, [20100]
-              0x66, 0x0f, 0xf7, 0xc1,                      // maskmovdqu xmm0, xmm1
-              0x66, 0x41, 0x0f, 0xf7, 0xc1,                // maskmovdqu xmm0, xmm9
-              0x0f, 0xf7, 0xc2,                            // maskmovq mm0, mm2
-              0x66, 0x0f, 0xef, 0xc9,                      // pxor xmm1, xmm1
-              0x66, 0x0f, 0xf7, 0xc1});                    // maskmovdqu xmm0, xmm1
+  put(kCode, {0x0f, 0x10, 0x0c, 0x25, 0,    1, 2, 0,     // movups xmm1, [20100]
+              0x44, 0x0f, 0x10, 0x0c, 0x25, 0, 1, 2, 0,  // movups xmm9, [20100]
+              0x0f, 0x6f, 0x14, 0x25, 0,    1, 2, 0,     // movq mm2, [20100]
+              0x66, 0x0f, 0xf7, 0xc1,                    // maskmovdqu xmm0, xmm1
+              0x66, 0x41, 0x0f, 0xf7, 0xc1,              // maskmovdqu xmm0, xmm9
+              0x0f, 0xf7, 0xc2,                          // maskmovq mm0, mm2
+              0x66, 0x0f, 0xef, 0xc9,                    // pxor xmm1, xmm1
+              0x66, 0x0f, 0xf7, 0xc1});                  // maskmovdqu xmm0, xmm1
   put_quad(kData + 0x100, 0x80007f8080000080);
   put_quad(kData + 0x108, 0xff00000000000080);
   set_register(recording_.initial, "rdi", kData + 3);
   using Range = std::pair<std::uint64_t, std::size_t>;
-  const std::vector<Range> low{{kData + 3, 1}, {kData + 6, 2}}, whole{
-      {kData + 3, 1}, {kData + 6, 2}, {kData + 10, 2}, {kData + 18, 1}};
+  const std::vector<Range> low{{kData + 3, 1}, {kData + 6, 2}},
+      whole{{kData + 3, 1}, {kData + 6, 2}, {kData + 10, 2}, {kData + 18, 1}};
   std::vector<Range> expected = whole;
   expected.insert(expected.end(), whole.begin(), whole.end());
   expected.insert(expected.end(), low.begin(), low.end());
