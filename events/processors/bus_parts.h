@@ -57,6 +57,12 @@ class BusParts {
     return find_or_make(number, [](Part&) {});
   }
 
+  /// Calls `fn` with the number of each part, and the part, in no order.
+  template <typename Fn>
+  void for_each(Fn fn) {
+    for (auto& [number, part] : parts_) fn(number, *part);
+  }
+
  private:
   std::unordered_map<std::uint64_t, std::unique_ptr<Part>> parts_;
   mutable std::uint64_t number_ = 0;

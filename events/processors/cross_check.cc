@@ -261,6 +261,7 @@ void CrossCheck::take(const SharedEvent& event) {
   ++result_.transactions;
   const BusTransaction& t = event.t;
   follow_messages(event);
+  if (t.op == BusOp::flush && shows_sharing_) flush(event);
   if (!t.is_memory()) return;
   check_count(event);
   const std::string unlocked = shows_sharing_ ? lock(event.processor, t) : "";
@@ -272,6 +273,18 @@ void CrossCheck::take(const SharedEvent& event) {
     write(static_cast<std::uint8_t>(kFirstWriter + event.processor), t.address, t.bytes(), t.index);
   } else {
     read(event);
+  }
+}
+
+/// A monitor shows what a flush writes back before it shows the flush.
+void CrossCheck::flush(const SharedEvent& event) {
+  constexpr std::uint8_t kInvd = 1;
+  if (event.t.data[0] == kInvd) return owners_.throw_away(event.processor);
+  for (const PhysAddr line : owners_.write_back_all(event.processor)) {
+    SharedEvent its = event;
+    its.t.address = line;
+    contradict(its, "WBINVD does not write a line back that its processor has modified", "",
+               "line " + hex_address(line));
   }
 }
 

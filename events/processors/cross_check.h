@@ -85,6 +85,7 @@ class CrossCheck {
   void settle(std::uint8_t processor);
   std::string lock(std::uint8_t processor, const BusTransaction& t);
   void follow_messages(const SharedEvent& event);
+  void flush(const SharedEvent& event);
   void check_count(const SharedEvent& event);
   void contradict(const SharedEvent& event, std::string reason, std::string expected,
                   std::string found);

@@ -116,4 +116,25 @@ std::string LineOwners::invalidate(std::uint8_t processor, PhysAddr address) {
   return wrong;
 }
 
+std::vector<PhysAddr> LineOwners::write_back_all(std::uint8_t processor) {
+  std::vector<PhysAddr> left;
+  parts_.for_each([&](std::uint64_t number, Lines& lines) {
+    for (std::size_t i = processor; i < lines.size(); i += processors_) {
+      if (lines[i] == Copy::modified)
+        left.emplace_back(number * kBusPart + i / processors_ * line_bytes_);
+      lines[i] = Copy::none;
+    }
+  });
+  std::sort(left.begin(), left.end());
+  return left;
+}
+
+void LineOwners::throw_away(std::uint8_t processor) {
+  parts_.for_each([&](std::uint64_t, Lines& lines) {
+    // Nobody need write these back. The processor's replay still has what it stored to them.
+    for (std::size_t i = processor; i < lines.size(); i += processors_)
+      if (lines[i] == Copy::modified) lines[i] = Copy::own;
+  });
+}
+
 }  // namespace citcat

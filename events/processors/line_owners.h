@@ -25,6 +25,11 @@ class LineOwners {
   std::string take(std::uint8_t processor, const BusTransaction& t);
   /// The same of an invalidation.
   std::string invalidate(std::uint8_t processor, PhysAddr address);
+  /// WBINVD empties the processor's cache (Intel SDM vol. 2, WBINVD). Returns the lines that it has
+  /// modified and not written back before, ascending.
+  std::vector<PhysAddr> write_back_all(std::uint8_t processor);
+  /// INVD empties it too, and what it has modified is lost.
+  void throw_away(std::uint8_t processor);
   /// The processor that may have changed a line without a transaction.
   std::optional<std::uint8_t> owner(PhysAddr address) const;
 

@@ -48,6 +48,8 @@ struct ShownLines {
   }
   /// Each new position of the processor, with its clock, ascending.
   std::vector<std::pair<Position, std::uint64_t>> clocks;
+  std::vector<Position> flushes;  ///< WBINVD, ascending
+  bool flushed_behind(Position store) const { return !flushes.empty() && store < flushes.back(); }
 };
 
 ShownLines shown_lines(const RecordingFile& file, const std::vector<PhysAddr>& lines,
@@ -60,6 +62,7 @@ ShownLines shown_lines(const RecordingFile& file, const std::vector<PhysAddr>& l
       shown.end = t.position;
       shown.clocks.emplace_back(t.position, t.clock);
     }
+    if (t.op == BusOp::flush) shown.flushes.push_back(t.position);
     const PhysAddr line = t.address.begin_of(line_bytes);
     if (t.is_memory() && std::binary_search(lines.begin(), lines.end(), line))
       shown.last[line] = t.position;
@@ -92,17 +95,19 @@ class FirstStores final : public Observer {
 };
 
 BusContradiction unshown_store(std::size_t processor, PhysAddr line, Position at,
-                               std::uint64_t clock) {
+                               const ShownLines& shown) {
   BusContradiction contradiction;
   contradiction.processor = static_cast<std::uint8_t>(processor);
   contradiction.t.index = kNoTransaction;
   contradiction.t.flags = kPositionKnown;
   contradiction.t.position = at;
-  contradiction.t.clock = clock;
+  contradiction.t.clock = shown.clock_behind(at);
   contradiction.t.address = line;
   contradiction.reason =
-      "a processor stores to a line in its cache, and the bus does not show that it made the line "
-      "its own (an invalidation is missing, or a fill for a store)";
+      shown.flushed_behind(at)
+          ? "a processor stores to a line in its cache, and WBINVD does not write the line back"
+          : "a processor stores to a line in its cache, and the bus does not show that it made the "
+            "line its own (an invalidation is missing, or a fill for a store)";
   char digits[20];
   std::snprintf(digits, sizeof digits, "%08llx", static_cast<unsigned long long>(line.value));
   contradiction.found = "line " + std::string(digits);
@@ -152,7 +157,7 @@ void check_changed_lines(const MachineFile& machine, const CrossCheck& check, st
   (void)ReplaySession(file, &stores, options).run_to(shown.end);
   for (const auto& [line, at] : stores.found()) {
     ++result.contradictions;
-    if (!result.first) result.first = unshown_store(processor, line, at, shown.clock_behind(at));
+    if (!result.first) result.first = unshown_store(processor, line, at, shown);
   }
 }
 

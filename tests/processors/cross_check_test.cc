@@ -56,6 +56,10 @@ class CrossChecks : public ::testing::Test {
     event.note = BusNote{BusNote::Kind::invalidate, processor, false, false, 0, index_, kLineAt, 0};
     check_.take(event);
   }
+  /// 1 INVD, 2 WBINVD.
+  void flush(std::uint8_t processor, std::uint8_t which) {
+    memory(processor, BusOp::flush, PhysAddr{0}, {which});
+  }
   std::string reason() {
     check_.finish();
     const auto& first = check_.result().first;
@@ -445,6 +449,33 @@ TEST_F(CrossChecks, ALineThatItDoesNotHaveIsNotItsOwn) {
   fill(0, 0);
   invalidate(1);
   EXPECT_NE(reason().find("cannot have"), std::string::npos);
+}
+
+/// Intel SDM vol. 2, WBINVD.
+TEST_F(CrossChecks, AFlushWritesBackWhatItsProcessorHasModified) {
+  constexpr std::uint8_t kWbinvd = 2;
+  fill(0, kStoreFill);
+  write_back(0, 0);
+  fill(0, 0);
+  fill(1, kSharedFill);
+  flush(0, kWbinvd);
+  EXPECT_EQ(check_.owner(kLineAt), std::nullopt);
+  fill(0, kSharedFill);  // processor 1 still has it
+  invalidate(0);
+  EXPECT_EQ(check_.result().contradictions, 0u);
+  flush(1, kWbinvd);
+  EXPECT_EQ(check_.owner(kLineAt), std::optional<std::uint8_t>(0));
+  flush(0, kWbinvd);
+  EXPECT_NE(reason().find("WBINVD does not write a line back"), std::string::npos);
+  EXPECT_EQ(check_.result().first->t.address, kLineAt);
+}
+
+TEST_F(CrossChecks, AFlushMayThrowAwayWhatItsProcessorHasModified) {
+  constexpr std::uint8_t kInvd = 1;
+  fill(0, kStoreFill);
+  flush(0, kInvd);
+  fill(1, 0);
+  EXPECT_EQ(reason(), "");
 }
 
 TEST_F(CrossChecks, WhoMayHaveChangedALineIsKnown) {

@@ -44,7 +44,7 @@ using Records = std::vector<MonitorRecord>;
 
 constexpr std::uint8_t kInval = 12, kApicInterrupt = 16, kWrite = 3, kDriver = 16, kLineFlag = 1;
 constexpr std::uint8_t kRead = 2, kLockFlag = 128, kHitFlag = 64, kStoreFlag = 32, kSnoopFlag = 8;
-constexpr std::uint8_t kApicMessage = 17, kInitRecord = 18, kSipiRecord = 19;
+constexpr std::uint8_t kFlush = 9, kApicMessage = 17, kInitRecord = 18, kSipiRecord = 19;
 
 enum class DamageKind {
   given_away,
@@ -69,6 +69,9 @@ enum class DamageKind {
   fills_exchanged,
   no_fill,
   no_snoop,
+  no_flushed_line,
+  no_write_back,
+  out_of_turn,
 };
 constexpr std::array kDamageKinds{DamageKind::given_away,
                                   DamageKind::exchanged,
@@ -91,7 +94,10 @@ constexpr std::array kDamageKinds{DamageKind::given_away,
                                   DamageKind::for_a_store,
                                   DamageKind::fills_exchanged,
                                   DamageKind::no_fill,
-                                  DamageKind::no_snoop};
+                                  DamageKind::no_snoop,
+                                  DamageKind::no_flushed_line,
+                                  DamageKind::no_write_back,
+                                  DamageKind::out_of_turn};
 
 std::uint8_t processor_of(const MonitorRecord& r) { return r.burst >> 4; }
 bool is_access(const MonitorRecord& r) {
@@ -261,6 +267,50 @@ bool lose(Records& all, std::mt19937& random, Is is) {
   return true;
 }
 
+/// The first part of a line that leaves a cache.
+bool is_write_back(const Records& all, std::size_t i) {
+  const MonitorRecord& r = all[i];
+  return is_access(r) && r.type == kWrite && (r.flags & kLineFlag) != 0 && (r.burst & 15) == 0;
+}
+
+/// A write-back of WBINVD, behind which the flush is shown.
+bool is_flushed_line(const Records& all, std::size_t i) {
+  if (!is_write_back(all, i)) return false;
+  std::size_t end = i;
+  while (end < all.size() && is_access(all[end]) && all[end].type == kWrite &&
+         all[end].icount == all[i].icount)
+    ++end;
+  return end < all.size() && all[end].type == kFlush && (all[end].flags & kDriver) == 0;
+}
+
+/// An invalidation, an interrupt or a message comes up to 30 records earlier or later.
+bool move_out_of_turn(Records& all, std::mt19937& random) {
+  const auto at = some_place(all, random, [&](std::size_t i) {
+    return all[i].type == kInval || all[i].type == kApicInterrupt || all[i].type == kApicMessage;
+  });
+  if (!at) return false;
+  const auto by = static_cast<std::ptrdiff_t>(1 + random() % 30);
+  const auto from = static_cast<std::ptrdiff_t>(*at);
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(all.size()) - 1;
+  std::ptrdiff_t to = random() % 2 != 0 ? std::max(from - by, std::ptrdiff_t{0})
+                                        : std::min(from + by, last);
+  // Not between the parts of a line.
+  while (to < last && (all[static_cast<std::size_t>(to)].burst & 15) != 0) ++to;
+  if (to > from && parts(all, static_cast<std::size_t>(to)) == 2) --to;
+  if ((all[static_cast<std::size_t>(to)].flags & kDriver) != 0 || to == from) return false;
+  std::vector<std::uint32_t> clocks;
+  const std::ptrdiff_t begin = std::min(from, to), end = std::max(from, to) + 1;
+  for (std::ptrdiff_t i = begin; i < end; ++i)
+    clocks.push_back(all[static_cast<std::size_t>(i)].clk);
+  if (to < from)
+    std::rotate(all.begin() + to, all.begin() + from, all.begin() + from + 1);
+  else
+    std::rotate(all.begin() + from, all.begin() + from + 1, all.begin() + to + 1);
+  for (std::ptrdiff_t i = begin; i < end; ++i)
+    all[static_cast<std::size_t>(i)].clk = clocks[static_cast<std::size_t>(i - begin)];
+  return true;
+}
+
 bool move_sipi(Records& all, std::mt19937& random) {
   const auto at =
       some_place(all, random, [&](std::size_t i) { return all[i].type == kSipiRecord; });
@@ -308,6 +358,12 @@ bool damage_sharing(Records& all, DamageKind kind, std::mt19937& random) {
         return is_access(all[i]) && all[i].type == kWrite && (all[i].burst & 15) == 0 &&
                (all[i].flags & kSnoopFlag) != 0;
       });
+    case DamageKind::no_write_back:
+      return lose(all, random, [&](std::size_t i) { return is_write_back(all, i); });
+    case DamageKind::no_flushed_line:
+      return lose(all, random, [&](std::size_t i) { return is_flushed_line(all, i); });
+    case DamageKind::out_of_turn:
+      return move_out_of_turn(all, random);
     default:
       return false;
   }
@@ -555,6 +611,10 @@ TEST_P(DamagedBus, IsNoticedOrHasNoEffect) {
     // Every message is asked for by a register of its sender's.
     const bool of_message = kind == DamageKind::other_message || kind == DamageKind::no_message;
     if (of_message && GetParam().first != kSample) {
+      EXPECT_EQ(without_effect, 0u);
+    }
+    // What WBINVD writes back is modified.
+    if (kind == DamageKind::no_flushed_line) {
       EXPECT_EQ(without_effect, 0u);
     }
     // Every capture has accesses; the other kinds need what some captures do not have.
