@@ -322,22 +322,36 @@ TEST_F(ExplainedMachine, AWriteBackThatTheCaptureLacksIsNamed) {
   }
 }
 
-/// The replay sends the message, and the row that says so is lost.
+/// The replay sends the message, and the row that says so is lost. In the second case the processor
+/// reads the register before the bus shows the message.
 TEST_F(ExplainedMachine, ACommandThatTheInternalValuesLackIsNamed) {
   if (!has_data()) GTEST_SKIP() << "without the shared captures";
-  const std::string row = "4679,APICWR,0000000000008236,00004609,00000004,fee00300,00000000\n";
-  const auto bytes = read_whole_file(data().path("side.0.csv.zst"), std::uint64_t{1} << 30);
-  std::string rows(bytes.begin(), bytes.end());
-  const std::size_t at = rows.find(row);
-  ASSERT_NE(at, std::string::npos);
-  write_file(path("side.0.csv"), rows.erase(at, row.size()));
-  import_capture(data().records('C'), {path("side.0.csv"), data().path("side.1.csv.zst")});
-  const Json cause = first_cause(explained());
-  EXPECT_EQ(cause.value("cause", ""), "missing_command");
-  EXPECT_EQ(cause.value("processor", 9), 0);
-  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), 4679u);
-  EXPECT_EQ(cause.value("address", 0u), 0xfee00300u);
-  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  const struct {
+    int processor;
+    std::uint64_t instruction;
+    const char* row;
+  } all[] = {
+      {0, 4679, "4679,APICWR,0000000000008236,00004609,00000004,fee00300,00000000\n"},
+      {1, 16555, "16555,APICWR,00000000000084aa,00004040,00000004,fee00300,00000000\n"},
+  };
+  for (const auto& each : all) {
+    SCOPED_TRACE(each.row);
+    const std::string name = "side." + std::to_string(each.processor) + ".csv";
+    const auto bytes = read_whole_file(data().path(name + ".zst"), std::uint64_t{1} << 30);
+    std::string rows(bytes.begin(), bytes.end());
+    const std::size_t at = rows.find(each.row);
+    ASSERT_NE(at, std::string::npos);
+    write_file(path(name), rows.erase(at, std::strlen(each.row)));
+    std::vector<std::string> internal{data().path("side.0.csv.zst"), data().path("side.1.csv.zst")};
+    internal.at(static_cast<std::size_t>(each.processor)) = path(name);
+    import_capture(data().records('C'), internal);
+    const Json cause = first_cause(explained());
+    EXPECT_EQ(cause.value("cause", ""), "missing_command");
+    EXPECT_EQ(cause.value("processor", 9), each.processor);
+    EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), each.instruction);
+    EXPECT_EQ(cause.value("address", 0u), 0xfee00300u);
+    EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  }
 }
 
 /// The last invalidation of the sample: the line never leaves the cache, and nobody asks for it.

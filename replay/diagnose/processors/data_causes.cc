@@ -62,6 +62,17 @@ class DataCauses {
     }
     return std::nullopt;
   }
+  /// Where something that a processor did at `position` belongs among the events: not behind the
+  /// event `end`, nor behind what the processor does next. 0 if the processor was not seen before.
+  std::size_t place_of(std::size_t p, Position position, std::size_t end) const {
+    bool was_seen = false;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (!shows(p, events_[i].event)) continue;
+      if (position < events_[i].event.t.position) return was_seen ? i : 0;
+      was_seen = true;
+    }
+    return was_seen ? end : 0;
+  }
   static bool shows(std::size_t p, const SharedEvent& event) {
     return !event.note && event.processor == p && event.t.has(kPositionKnown);
   }
@@ -190,12 +201,14 @@ void DataCauses::lost_write_back_by(std::uint8_t p, std::size_t fill,
 void DataCauses::lost_command(std::size_t i) {
   const BusNote& note = *events_[i].event.note;
   const std::uint8_t p = note.processor;
-  if (note.kind != BusNote::Kind::message || p >= accesses_.size() || i == 0) return;
+  if (note.kind != BusNote::Kind::message || p >= accesses_.size()) return;
   const std::optional<Position> behind = shown_behind(p, i);
   constexpr PhysAddr kCommand{kApicRegisters + kApicCommand};
   for (const ReplayedAccess& a : accesses_[p]) {
     if (a.op != BusOp::data_write || a.address != kCommand) continue;
     if (behind && *behind < a.position) continue;
+    const std::size_t place = place_of(p, a.position, i);
+    if (place == 0) continue;
     const bool is_known = std::any_of(events_.begin(), events_.end(), [&](const ShownEvent& its) {
       return shows(p, its.event) && its.event.t.address == kCommand &&
              its.event.t.op == BusOp::data_write &&
@@ -208,7 +221,7 @@ void DataCauses::lost_command(std::size_t i) {
     MachineCause cause;
     cause.kind = MachineCauseKind::missing_command;
     cause.change.kind = BusChange::Kind::add;
-    cause.change.what = events_[i - 1].place;
+    cause.change.what = events_[place - 1].place;
     cause.change.position = a.position;
     SharedEvent write;
     write.processor = p;
