@@ -63,6 +63,8 @@ class MachineImport {
       TransactionStream stream(*reader, options.progress);
       recording = Importer(stream, options, &archive_).run();
     }
+    // All transactions of several processors are counted: one that shows none has executed none.
+    if (!recording->instructions) recording->instructions = 0;
     const SharedBusFacts& facts = reader->facts();
     reach_values(*recording, facts.reach);
     require_order(facts);
@@ -82,7 +84,7 @@ class MachineImport {
   /// A processor that works within its caches leaves the bus to others for long: what it was told
   /// meanwhile shows how far it came.
   static void reach_values(Recording& recording, std::uint64_t reach) {
-    if (!recording.instructions || recording.end) return;
+    if (recording.end) return;
     std::uint64_t reached = *recording.instructions;
     for (const InternalRead& read : recording.internal_reads) {
       if (!read.position_known) continue;

@@ -69,6 +69,12 @@ void share_bus(const RecordingFile& file, Setup& setup) {
   };
 }
 
+/// Refuses a condition that names a processor which the machine lacks.
+void require_processors(const RecordingFile& file, const Setup& setup, const std::string& where) {
+  // A capture of one processor may have several recordings.
+  (void)Scope(where, *setup.names, setup.processor, setup.bus_turns ? file.recordings() : 1);
+}
+
 Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSource& names,
                bool begins) {
   Setup setup;
@@ -82,6 +88,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.output = plan.output;
   setup.spool = plan.spool;
   if (file.recordings() > 1) share_bus(file, setup);
+  if (!plan.where.empty()) require_processors(file, setup, plan.where);
   return setup;
 }
 

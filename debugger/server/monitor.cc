@@ -47,6 +47,12 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
+/// Hexadecimal, with 0x or without.
+std::optional<std::uint64_t> parse_address(std::string_view text) {
+  const bool prefixed = text.substr(0, 2) == "0x" || text.substr(0, 2) == "0X";
+  return parse_number(prefixed ? std::string(text) : "0x" + std::string(text));
+}
+
 /// The optional count of lines that a command was given.
 std::size_t line_count(const std::vector<std::string>& words) {
   if (words.size() < 2) return kLines;
@@ -241,7 +247,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   constexpr std::string_view kPhysical = "phys:";
   const bool physical = words[1].compare(0, kPhysical.size(), kPhysical) == 0;
   const auto address =
-      parse_number(physical ? std::string_view(words[1]).substr(kPhysical.size()) : words[1]);
+      parse_address(physical ? std::string_view(words[1]).substr(kPhysical.size()) : words[1]);
   const auto size = words.size() == 3 ? parse_number(words[2]) : 1;
   if (!address || target_.address(*address).value != *address) {
     throw UsageError("last-write: expected an address like 0xc0101234, found '" + words[1] + "'");

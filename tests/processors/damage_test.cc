@@ -292,8 +292,8 @@ bool move_out_of_turn(Records& all, std::mt19937& random) {
   const auto by = static_cast<std::ptrdiff_t>(1 + random() % 30);
   const auto from = static_cast<std::ptrdiff_t>(*at);
   const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(all.size()) - 1;
-  std::ptrdiff_t to = random() % 2 != 0 ? std::max(from - by, std::ptrdiff_t{0})
-                                        : std::min(from + by, last);
+  std::ptrdiff_t to =
+      random() % 2 != 0 ? std::max(from - by, std::ptrdiff_t{0}) : std::min(from + by, last);
   // Not between the parts of a line.
   while (to < last && (all[static_cast<std::size_t>(to)].burst & 15) != 0) ++to;
   if (to > from && parts(all, static_cast<std::size_t>(to)) == 2) --to;

@@ -194,7 +194,7 @@ std::string MadeMachine::headerless() const {
   return bytes_of(records.data(), records.size() * sizeof(MadeRecord));
 }
 
-std::string MadeMachine::native(std::uint16_t flags) const {
+std::string MadeMachine::native(std::uint16_t flags, bool write_back) const {
   std::string header(72, '\0');
   const auto put = [&](std::size_t at, std::uint64_t value, std::size_t n) {
     std::memcpy(&header[at], &value, n);
@@ -208,8 +208,9 @@ std::string MadeMachine::native(std::uint16_t flags) const {
   put(12, 40, 2);
   put(14, flags, 2);
   put(16, 6, 1);  // P6
-  put(17, 1, 1);  // no cache
+  put(17, write_back ? 3 : 1, 1);
   put(18, 4, 1);
+  put(19, write_back ? 32 : 0, 1);
   put(20, 0xffffffff, 4);
   std::uint64_t sum = 0xcbf29ce484222325;
   for (std::size_t i = 0; i < 64; ++i)

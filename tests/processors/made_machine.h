@@ -24,9 +24,9 @@ struct MadeMachine {
   std::uint64_t instructions[2] = {};
 
   /// As headerless records, or in version 3 of the native format: `flags` say that there are counts
-  /// (1), clocks (2), and what shows sharing (4).
+  /// (1), clocks (2), and what shows sharing (4); `write_back`, that there are caches.
   std::string headerless() const;
-  std::string native(std::uint16_t flags = 7) const;
+  std::string native(std::uint16_t flags = 7, bool write_back = false) const;
 };
 
 /// Processor 0 writes 2Ah to 500h, waits until 504h holds 2Bh, reads its APIC's ID, tells the other

@@ -414,6 +414,47 @@ TEST_F(MadeMachines, ANativeCaptureHasCountsAndClocks) {
   }
 }
 
+/// The capture was cut before either of them did anything.
+TEST_F(MadeMachines, AProcessorThatShowsNothingHasExecutedNothing) {
+  constexpr std::uint8_t kStarts = 19;
+  MadeMachine made = made_machine({2, 3});
+  const auto first = std::find_if(made.records.begin(), made.records.end(),
+                                  [](const MadeRecord& r) { return r.type == kStarts; });
+  made.records.erase(first, made.records.end());
+  store(made);
+  import();
+  for (const char* const command : {"info", "verify"}) {
+    const Json json = Json::parse(good({command, "two.citcat", "--json"}));
+    for (int p = 0; p < 2; ++p) EXPECT_EQ(json.at("processors").at(p).at("instructions"), 0);
+  }
+}
+
+/// What caches hold at the end is known only if the capture shows who has which line.
+TEST_F(MadeMachines, MemoryAtTheEndIsComparedOnlyIfItsOwnersAreKnown) {
+  constexpr std::uint16_t kCountsAndClocks = 3, kShowsSharing = 4;
+  const MadeMachine made = made_machine({2, 3});
+  store(made);
+  write_file(path("end.bin"), std::string(0x500, '\0') + std::string("\x2a\0\0\0\x2b", 5));
+  for (const bool write_back : {false, true}) {
+    for (const bool shows : {false, true}) {
+      SCOPED_TRACE(shows);
+      const auto flags =
+          static_cast<std::uint16_t>(shows ? kCountsAndClocks | kShowsSharing : kCountsAndClocks);
+      write_file(path("bus.bin"), made.native(flags, write_back));
+      import();
+      EXPECT_EQ(verdict().at("verdict"), "match");
+      const ProcessResult result = run({"verify", "two.citcat", "--memory", "end.bin", "--json"});
+      if (!write_back || shows) {
+        EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+        EXPECT_GE(Json::parse(result.out).at("final_memory").at("bytes"), 2);
+      } else {
+        EXPECT_EQ(result.exit_code, 2) << result.out;
+        EXPECT_THAT(result.err, HasSubstr("the capture does not show who has a line"));
+      }
+    }
+  }
+}
+
 TEST_F(MadeMachines, CountsAreNeeded) {
   store(made_machine({2, 3}));
   for (const char* const option : {"--ignore-counts=all", "--counts=branches"}) {
@@ -681,6 +722,8 @@ TEST_F(MadeMachines, AnExpressionNamesAProcessor) {
   EXPECT_EQ(of(rest, 0), of(all, 0));
   EXPECT_EQ(of(one, 0), of(rest, 1));
   EXPECT_NE(of(one, 0), of(all, 0));
+  EXPECT_THAT(run({"analyze", "two.citcat", "--tool", "count", "--where", "processor=2"}).err,
+              HasSubstr("processor=2: the recording has 2 processors"));
   EXPECT_THAT(run({"analyze", "two.citcat", "--tool", "count", "--where", "processor=14"}).err,
               HasSubstr("expected a number of at most 13"));
 }

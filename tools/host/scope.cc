@@ -71,8 +71,9 @@ struct Scope::Node {
 
 class Scope::Parser {
  public:
-  Parser(const std::string& text, const NameSource& names, std::size_t processor, Scope& scope)
-      : text_(text), names_(names), processor_(processor), scope_(scope) {}
+  Parser(const std::string& text, const NameSource& names, std::size_t processor,
+         std::size_t processors, Scope& scope)
+      : text_(text), names_(names), processor_(processor), processors_(processors), scope_(scope) {}
 
   std::unique_ptr<Node> parse() {
     auto root = parse_either();
@@ -151,8 +152,14 @@ class Scope::Parser {
         scope_.names_processes_ = true;
         break;
       case Term::Kind::processor: {
-        constexpr std::uint64_t kMostNumber = 13;  // as positions P:N have them
-        term.is_this_one = number(value, kMostNumber) == processor_;
+        const std::uint64_t meant = number(value, kMostProcessors - 1);
+        if (meant >= processors_) {
+          throw UsageError("--where: processor=" + value + ": " +
+                           (processors_ == 1 ? "the recording has one processor, number 0"
+                                             : "the recording has " + std::to_string(processors_) +
+                                                   " processors, from number 0 on"));
+        }
+        term.is_this_one = meant == processor_;
         break;
       }
       case Term::Kind::level:
@@ -218,7 +225,7 @@ class Scope::Parser {
 
   const std::string& text_;
   const NameSource& names_;
-  std::size_t processor_;
+  std::size_t processor_, processors_;
   Scope& scope_;
   std::size_t at_ = 0;
   unsigned depth_ = 0;
@@ -229,8 +236,9 @@ Scope::Scope(Scope&&) noexcept = default;
 Scope& Scope::operator=(Scope&&) noexcept = default;
 Scope::~Scope() = default;
 
-Scope::Scope(const std::string& text, const NameSource& names, std::size_t processor) {
-  root_ = Parser(text, names, processor, *this).parse();
+Scope::Scope(const std::string& text, const NameSource& names, std::size_t processor,
+             std::size_t processors) {
+  root_ = Parser(text, names, processor, processors, *this).parse();
 }
 
 std::uint64_t Scope::context_terms(const Context& context) const {

@@ -41,6 +41,8 @@ TEST_F(HighMemoryMonitor, PhysicalAddressesAreTheMachines) {
   EXPECT_NE(by_machine.find("8 bytes at physical 6300014008"), std::string::npos) << by_machine;
   EXPECT_EQ(by_machine.find("nobody"), std::string::npos) << by_machine;
   EXPECT_EQ(run("last-write 0x8000200008 8"), by_machine) << "the same by its linear address";
+  EXPECT_EQ(run("last-write 8000200008 8"), by_machine) << "hexadecimal without 0x too";
+  EXPECT_EQ(run("last-write phys:6300014008 8"), by_machine);
   EXPECT_NE(run("last-write phys:0x14008 8").find("nobody"), std::string::npos)
       << "another address with the same low half";
 }
