@@ -77,9 +77,10 @@ ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
     console.print_verdict(!found.differs, found.differs ? "differ" : "equal",
                           fmt::format(": {} instructions are the same", found.compared));
     if (found.handlers != 0) {
-      console.print_line(
-          fmt::format("interrupt handlers ran differently {} times: not counted as differences",
-                      found.handlers));
+      console.print_line(fmt::format(
+          "interrupt handlers left out: {}, which only one run entered, or in which the "
+          "two took different paths",
+          found.handlers));
     }
     if (found.differs || found.a || found.b) {
       console.print_line("  a " + compared_text(found.a));

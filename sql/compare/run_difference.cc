@@ -102,7 +102,7 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
         b.leave_interrupt();
         // What never comes back from there may have gone wrong there.
         found.differs = both && (a.ended() || b.ended());
-        if (both && !found.differs) ++found.handlers;
+        if (!found.differs) ++found.handlers;
         continue;
       }
       found.last_a = ComparedInstruction{a.position(), a.instruction().linear, {}, {}, {}, 0};

@@ -32,7 +32,9 @@ struct ComparedValue {
 
 struct RunDifference {
   std::uint64_t compared = 0;  ///< instructions that both executed
-  std::uint64_t handlers = 0;  ///< of interrupts that both entered, and that took other ways
+  /// Handlers of interrupts that were left out: only one run entered them, or both did and took
+  /// different paths.
+  std::uint64_t handlers = 0;
   bool differs = false;
   /// Where they part; of one that ends there, nothing.
   std::optional<ComparedInstruction> a, b;
