@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,13 @@ namespace {
 struct CompareArguments {
   std::string recording, log, format;
   std::uint64_t from = 0;
+  std::optional<std::uint64_t> log_processor;
   bool unchecked = false, json = false;
 };
 
 ExitCode run_compare(const CompareArguments& arguments, const Console& console) {
   ComparedRecording recording(arguments.recording, !arguments.unchecked, console);
-  EmulatorLog log(arguments.log, arguments.format);
+  EmulatorLog log(arguments.log, arguments.format, arguments.log_processor);
   const sql::LogDifference found = sql::difference_of(recording.source(), arguments.from, log);
   if (!found.began) {
     throw UsageError(fmt::format(
@@ -75,6 +77,8 @@ CommandRun define_compare(const CommandParser& parser) {
   for (const LogForm& form : log_forms()) names.emplace_back(form.name);
   parser.add_option("--format", arguments->format, "Format of the log (default: by content)")
       .one_of(names);
+  parser.add_option("--log-processor", arguments->log_processor,
+                    "Processor whose entries to compare, in a log of several");
   parser.add_option("--from", arguments->from, "First instruction of the recording to compare");
   define_unchecked(parser, arguments->unchecked);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");

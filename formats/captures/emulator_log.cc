@@ -1,5 +1,7 @@
 #include "formats/captures/emulator_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "formats/io/error.h"
@@ -29,6 +31,17 @@ LoggedAddress qemu_exec_address(std::string_view line) {
   return hexadecimal_number(line.substr(first + 1, second - first - 1));
 }
 
+std::optional<std::uint64_t> decimal_number(std::string_view text) {
+  std::uint64_t value = 0;
+  if (!parse_decimal(trimmed(text), value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> qemu_exec_processor(std::string_view line) {
+  constexpr std::size_t kWord = std::string_view("Trace ").size();
+  return decimal_number(line.substr(kWord, line.find(':') - kWord));
+}
+
 /// The greatest number of instructions in the block, or 0: the lowest 9 bits of the number after
 /// the third slash (QEMU, include/exec/translation-block.h, CF_COUNT_MASK).
 std::uint32_t qemu_exec_most(std::string_view line) {
@@ -40,13 +53,16 @@ std::uint32_t qemu_exec_most(std::string_view line) {
   return static_cast<std::uint32_t>(flags.value_or(0) & kCountMask);
 }
 
+std::optional<std::uint64_t> qemu_execlog_processor(std::string_view line) {
+  return decimal_number(line.substr(0, line.find(',')));
+}
+
 /// "0, 0xfff0, 0xea, \"jmp ...\", load, 0x...": processor, address, opcode (QEMU,
 /// contrib/plugins/execlog.c).
 LoggedAddress qemu_execlog_address(std::string_view line) {
   const std::size_t comma = line.find(',');
   if (comma == std::string_view::npos || comma == 0) return std::nullopt;
-  std::uint64_t processor = 0;
-  if (!parse_decimal(trimmed(line.substr(0, comma)), processor)) return std::nullopt;
+  if (!qemu_execlog_processor(line)) return std::nullopt;
   const std::size_t second = line.find(',', comma + 1);
   if (second == std::string_view::npos) return std::nullopt;
   const std::string_view text = trimmed(line.substr(comma + 1, second - comma - 1));
@@ -80,6 +96,10 @@ LoggedAddress bochs_address(std::string_view line) {
   if (!hexadecimal_number(line.substr(bracket + 2, colon - bracket - 2))) return std::nullopt;
   const std::size_t end = std::min(line.find(' ', colon), line.size());
   return hexadecimal_number(line.substr(colon + 1, end - colon - 1));
+}
+
+std::optional<std::uint64_t> bochs_processor(std::string_view line) {
+  return decimal_number(line.substr(1, line.find(')') - 1));
 }
 
 /// After the last semicolon: all of them, in the order of addresses.
@@ -120,19 +140,28 @@ const LogForm* form_named(const std::string& name) {
 const std::vector<LogForm>& log_forms() {
   static const std::vector<LogForm> forms{
       {"qemu-exec", "QEMU, -d exec", qemu_exec_address, nullptr, false, qemu_exec_most,
-       "nochain: without it QEMU goes from block to block and logs no line"},
-      {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address, qemu_execlog_bytes},
-      {"bochs", "Bochs, trace on", bochs_address, bochs_bytes, true},
+       "nochain: without it QEMU goes from block to block and logs no line", qemu_exec_processor},
+      {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address, qemu_execlog_bytes, false,
+       nullptr, nullptr, qemu_execlog_processor},
+      {"bochs", "Bochs, trace on", bochs_address, bochs_bytes, true, nullptr, nullptr,
+       bochs_processor},
       {"mame", "MAME, trace", mame_address, nullptr, false, nullptr,
        "noloop: without it loops are left out"},
   };
   return forms;
 }
 
-EmulatorLog::EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form)
+EmulatorLog::EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form,
+                         std::optional<std::uint64_t> processor)
     : form_(form.empty() ? nullptr : form_named(form)),
-      lines_(std::make_unique<LineReader>(std::move(input))) {
+      lines_(std::make_unique<LineReader>(std::move(input))),
+      processor_(processor),
+      chosen_(processor.has_value()) {
   if (form_ == nullptr) find_form();
+  if (chosen_ && form_->processor == nullptr) {
+    throw UsageError(
+        fmt::format("--log-processor: logs of the format {} name no processors", form_->name));
+  }
 }
 
 void EmulatorLog::find_form() {
@@ -160,11 +189,22 @@ bool EmulatorLog::next_line(std::string_view& line) {
   return true;
 }
 
+bool EmulatorLog::is_of_processor(std::string_view line) {
+  if (form_->processor == nullptr) return true;
+  const auto number = form_->processor(line);
+  if (!processor_) processor_ = number;
+  if (!number || number == processor_) return true;
+  if (chosen_) return false;
+  throw UsageError(fmt::format(
+      "{}: line {} is of processor {}, earlier ones of processor {}: choose by --log-processor",
+      lines_->name(), taken_, *number, *processor_));
+}
+
 bool EmulatorLog::next(EmulatorLogEntry& entry) {
   std::string_view line;
   while (next_line(line)) {
     const LoggedAddress address = form_->address(line);
-    if (!address) continue;
+    if (!address || !is_of_processor(line)) continue;
     entry = {taken_, *address, std::string(line),
              form_->bytes != nullptr ? form_->bytes(line) : std::vector<std::uint8_t>(),
              form_->most != nullptr ? form_->most(line) : 1};
@@ -172,8 +212,10 @@ bool EmulatorLog::next(EmulatorLogEntry& entry) {
     return true;
   }
   if (!has_entries_) {
-    throw FormatError(lines_->name(), 1,
-                      std::string("expected lines of the format ") + form_->name + ", found none");
+    const std::string whose = chosen_ ? fmt::format(" of processor {}", *processor_) : "";
+    throw FormatError(
+        lines_->name(), 1,
+        fmt::format("expected lines of the format {}{}, found none", form_->name, whose));
   }
   return false;
 }

@@ -36,6 +36,8 @@ struct LogForm {
   std::uint32_t (*most)(std::string_view line) = nullptr;
   /// Options with which the emulator leaves nothing out of its log; null: none are needed.
   const char* whole_with = nullptr;
+  /// The processor that an entry is of; null: no line names one.
+  std::optional<std::uint64_t> (*processor)(std::string_view line) = nullptr;
 };
 
 /// qemu-exec, qemu-execlog, bochs, mame.
@@ -44,24 +46,31 @@ const std::vector<LogForm>& log_forms();
 class EmulatorLog {
  public:
   /// `form`: a name of log_forms(), or empty: the first form that has entries among the first
-  /// lines. Throws IoError, UsageError for another name, FormatError where no line is an entry.
-  EmulatorLog(const std::string& path, const std::string& form)
-      : EmulatorLog(std::make_unique<InputStream>(path), form) {}
-  EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form);
+  /// lines. `processor`: leave out the entries of others. Throws IoError, UsageError for another
+  /// name or if the form names no processors, FormatError where no line is an entry.
+  EmulatorLog(const std::string& path, const std::string& form,
+              std::optional<std::uint64_t> processor = std::nullopt)
+      : EmulatorLog(std::make_unique<InputStream>(path), form, processor) {}
+  EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form,
+              std::optional<std::uint64_t> processor = std::nullopt);
   const LogForm& form() const { return *form_; }
-  /// False after the last entry. Throws FormatError there if no line was an entry.
+  /// False after the last entry. Throws FormatError there if no line was an entry, UsageError where
+  /// there are entries of several processors and none was chosen.
   bool next(EmulatorLogEntry& entry);
 
  private:
   const LogForm* form_ = nullptr;
   void find_form();
   bool next_line(std::string_view& line);
+  bool is_of_processor(std::string_view line);
 
   std::unique_ptr<LineReader> lines_;
   /// The first lines, which were read to find the form.
   std::vector<std::string> first_;
   std::size_t taken_ = 0;  ///< lines
   bool has_entries_ = false;
+  std::optional<std::uint64_t> processor_;  ///< the one chosen, or else that of the first entry
+  bool chosen_ = false;
 };
 
 }  // namespace citcat
