@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -35,9 +37,18 @@ void check_word(CLI::Option& option, std::function<bool(const std::string&)> acc
       "");
 }
 
+/// CLI11 takes negative and too large numbers for unsigned types, and 010 for 8.
 template <class T>
 bool is_number(const std::string& word) {
   T value{};
+  if constexpr (std::is_unsigned_v<T>) {
+    const bool hexadecimal = word.starts_with("0x") || word.starts_with("0X");
+    if (!hexadecimal && word.size() > 1 && word[0] == '0') return false;
+    const char* const end = word.data() + word.size();
+    const auto [behind, error] =
+        std::from_chars(word.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
+    return error == std::errc() && behind == end;
+  }
   return CLI::detail::lexical_cast(word, value);
 }
 

@@ -128,6 +128,15 @@ Position end_of(Slicer& slicer) {
   return slicer.timeline().position();
 }
 
+/// Within a REP there is a moment after each iteration, and elsewhere none.
+void require_iteration(Slicer& slicer, Position at) {
+  if (at.iteration == 0) return;
+  slicer.timeline().seek(at);
+  if (slicer.timeline().position() == at) return;
+  throw UsageError(fmt::format("--at {}+{}: instruction {} does not come to this iteration",
+                               at.instruction, at.iteration, at.instruction));
+}
+
 ExitCode run_why(WhyArguments arguments, const Console& console) {
   arguments.processor.take_from(arguments.at);
   arguments.recording = arguments.processor.name(arguments.recording);
@@ -144,6 +153,7 @@ ExitCode run_why(WhyArguments arguments, const Console& console) {
   OtherWriters others(arguments.recording);
   Slicer slicer(placed.file, std::move(options), others.reads());
   query.at = at ? *at : end_of(slicer);
+  require_iteration(slicer, query.at);
   Slice slice = slicer.slice(query);
   others.name(slice);
   const SliceReport report(query, slice, placed.file.recording(), symbols);
