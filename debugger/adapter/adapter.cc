@@ -218,8 +218,11 @@ std::size_t Adapter::processor_of(const Arguments& arguments) const {
 }
 
 Debuggee& Adapter::debuggee(std::size_t processor) {
-  if (processor >= machine_.processors.size()) {
+  if (machine_.processors.empty()) {
     throw UsageError("there is no recording yet: `launch` opens one");
+  }
+  if (processor >= machine_.processors.size()) {
+    throw UsageError(fmt::format("there is no processor {}", processor + 1));
   }
   return *machine_.processors[processor].debuggee;
 }

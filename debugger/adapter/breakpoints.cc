@@ -17,6 +17,15 @@ Json refused(int number, const std::string& why) {
   return {{"id", number}, {"verified", false}, {"message", why}};
 }
 
+/// What one of several wants; a wrong one leaves the others alone.
+Json each_answer(int number, const std::function<Json()>& answer) {
+  try {
+    return answer();
+  } catch (const UsageError& e) {
+    return refused(number, e.what());
+  }
+}
+
 }  // namespace
 
 std::string data_name(LinearAddr at, std::uint32_t bytes) {
@@ -87,16 +96,33 @@ Json Breakpoints::set_instructions(const Arguments& arguments) {
   Set& set = begin_set("instructions", "instruction breakpoint");
   Json answer = Json::array();
   arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
-    const std::uint64_t base =
-        parse_reference(wanted.required_text("instructionReference"), "instructionReference");
-    const std::int64_t offset = wanted.integer("offset", 0, -kMostOffset, kMostOffset);
-    const LinearAddr at{base + static_cast<std::uint64_t>(offset)};
     const int number = ++last_;
-    set.stops.push_back({StopKind::hardware_breakpoint, at, 1, number});
-    answer.push_back(
-        {{"id", number}, {"verified", true}, {"instructionReference", memory_reference(at)}});
+    answer.push_back(each_answer(number, [&]() -> Json {
+      const std::uint64_t base =
+          parse_reference(wanted.required_text("instructionReference"), "instructionReference");
+      const std::int64_t offset = wanted.integer("offset", 0, -kMostOffset, kMostOffset);
+      const LinearAddr at{base + static_cast<std::uint64_t>(offset)};
+      set.stops.push_back({StopKind::hardware_breakpoint, at, 1, number});
+      return {{"id", number}, {"verified", true}, {"instructionReference", memory_reference(at)}};
+    }));
   });
   return answer;
+}
+
+Breakpoints::Stop Breakpoints::data_stop(const Arguments& wanted, int number) {
+  const std::string name = wanted.required_text("dataId");
+  const std::string type = wanted.text("accessType").value_or("write");
+  const std::size_t slash = name.find('/');
+  if (slash == std::string::npos) throw UsageError("dataId: expected one of this session");
+  const std::uint64_t at = parse_reference(name.substr(0, slash), "dataId");
+  const std::uint64_t bytes = parse_reference(name.substr(slash + 1), "dataId");
+  if (bytes == 0 || bytes > kMostWatched) {
+    throw UsageError(fmt::format("dataId: expected 1 to {} bytes", kMostWatched));
+  }
+  StopKind kind = StopKind::write_watchpoint;
+  if (type == "read") kind = StopKind::read_watchpoint;
+  if (type == "readWrite") kind = StopKind::access_watchpoint;
+  return {kind, LinearAddr{at}, static_cast<std::uint32_t>(bytes), number};
 }
 
 Json Breakpoints::set_data(const Arguments& arguments,
@@ -104,25 +130,13 @@ Json Breakpoints::set_data(const Arguments& arguments,
   Set& set = begin_set("data", "data breakpoint");
   Json answer = Json::array();
   arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
-    const std::string name = wanted.required_text("dataId");
-    const std::string type = wanted.text("accessType").value_or("write");
-    const std::size_t slash = name.find('/');
-    if (slash == std::string::npos) throw UsageError("dataId: expected one of this session");
-    const std::uint64_t at = parse_reference(name.substr(0, slash), "dataId");
-    const std::uint64_t bytes = parse_reference(name.substr(slash + 1), "dataId");
-    if (bytes == 0 || bytes > kMostWatched) {
-      throw UsageError(fmt::format("dataId: expected 1 to {} bytes", kMostWatched));
-    }
-    StopKind kind = StopKind::write_watchpoint;
-    if (type == "read") kind = StopKind::read_watchpoint;
-    if (type == "readWrite") kind = StopKind::access_watchpoint;
     const int number = ++last_;
-    const auto size = static_cast<std::uint32_t>(bytes);
-    set.stops.push_back({kind, LinearAddr{at}, size, number});
-    answer.push_back(
-        is_mapped(LinearAddr{at}, size)
-            ? Json{{"id", number}, {"verified", true}}
-            : refused(number, "nothing is mapped there yet; it takes effect when something is"));
+    answer.push_back(each_answer(number, [&]() -> Json {
+      const Stop stop = data_stop(wanted, number);
+      set.stops.push_back(stop);
+      if (is_mapped(stop.at, stop.size)) return {{"id", number}, {"verified", true}};
+      return refused(number, "nothing is mapped there yet; it takes effect when something is");
+    }));
   });
   return answer;
 }

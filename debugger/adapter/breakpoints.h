@@ -47,6 +47,7 @@ class Breakpoints {
     std::vector<Stop> stops;
   };
   Set& begin_set(const std::string& key, const char* reason);
+  static Stop data_stop(const Arguments& wanted, int number);
   template <class F>
   void each_met(const MoveEnd& end, LinearAddr pc, F&& f) const;
 

@@ -299,7 +299,6 @@ TEST_F(DapCommand, RefusesWhatIsWrongAndGoesOn) {
            {"readMemory", {{"memoryReference", "0"}, {"count", 1LL << 40}}},
            {"disassemble", {{"memoryReference", "0"}, {"instructionCount", 1LL << 40}}},
            {"setBreakpoints", {{"breakpoints", 3}}},
-           {"setDataBreakpoints", {{"breakpoints", Json::array({{{"dataId", "x"}}})}}},
            {"launch", {{"recording", "watched.citcat"}}},
            {"citcat/seek", {{"at", "nowhere"}}}}) {
     EXPECT_FALSE(editor.ask(command, arguments).at("success").get<bool>()) << command << arguments;
@@ -308,6 +307,28 @@ TEST_F(DapCommand, RefusesWhatIsWrongAndGoesOn) {
   for (int i = 0; i < 1000; ++i) deep += "[";
   editor.send_raw("Content-Length: 1000\r\n\r\n" + deep);
   EXPECT_EQ(pc(editor), hex(Program::kBegin));
+  editor.body("disconnect");
+  EXPECT_EQ(editor.finish(), 0);
+}
+
+TEST_F(DapCommand, AWrongBreakpointLeavesTheOthersAlone) {
+  DapClient editor = client({"watched.citcat", "--unchecked"});
+  run(editor);
+  Json wanted = instruction_breakpoints({Program::kBegin, Program::kBegin});
+  wanted["breakpoints"][0]["instructionReference"] = "zero";
+  Json set = editor.body("setInstructionBreakpoints", wanted).at("breakpoints");
+  EXPECT_FALSE(set.at(0).at("verified").get<bool>());
+  EXPECT_NE(set.at(0).at("message").get<std::string>().find("zero"), std::string::npos);
+  EXPECT_TRUE(set.at(1).at("verified").get<bool>());
+  const std::string there = hex(Program::kBegin) + "/1";
+  for (const char* const wrong : {"x", "0/0", "0/99999999", "/", "g/1"}) {
+    set = editor
+              .body("setDataBreakpoints",
+                    {{"breakpoints", Json::array({{{"dataId", wrong}}, {{"dataId", there}}})}})
+              .at("breakpoints");
+    EXPECT_FALSE(set.at(0).at("verified").get<bool>()) << wrong;
+    EXPECT_TRUE(set.at(1).at("verified").get<bool>()) << set.dump();
+  }
   editor.body("disconnect");
   EXPECT_EQ(editor.finish(), 0);
 }
