@@ -235,6 +235,9 @@ TEST_F(SqlCommand, RegistersAndMemoryAreThoseOfTheMoment) {
             std::string::npos);
   EXPECT_NE(refusal("select * from memory").find("memory(POSITION, FIRST, LAST)"),
             std::string::npos);
+  // A text that is a number equals it, another text equals none.
+  EXPECT_NE(rows("select * from registers where position = '120'").size(), 0u);
+  EXPECT_EQ(rows("select * from registers where position = 'x'").size(), 0u);
 }
 
 TEST_F(SqlCommand, PrintsAHeaderAndRows) {
