@@ -47,6 +47,25 @@ TEST_F(Usage, WhyNamesARegisterThatTheProcessorDoesNotHave) {
   good({"why", "pc.citcat", "--at", "100", "--register", "ax"});
 }
 
+TEST_F(Usage, WhyNamesAMomentThatIsNone) {
+  const ProcessResult result = run({"why", "pc.citcat", "--at", "5+3", "--register", "ax"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--at 5+3: instruction 5 does not come to this iteration"));
+}
+
+TEST_F(Usage, ANumberIsNeitherNegativeNorTooLargeNorOctal) {
+  for (const char* const limit :
+       {"-3", "-0", "+3", "010", "1e3", "18446744073709551616", "0x", ""}) {
+    const ProcessResult result =
+        run({"why", "pc.citcat", "--at", "100", "--register", "ax", "--limit", limit});
+    EXPECT_EQ(result.exit_code, 2) << limit;
+    EXPECT_THAT(result.err, HasSubstr("expected a number")) << limit;
+  }
+  for (const char* const limit : {"0", "3", "0x10", "18446744073709551615"}) {
+    good({"why", "pc.citcat", "--at", "100", "--register", "ax", "--limit", limit});
+  }
+}
+
 TEST_F(Usage, ReplaySaysThatAnUnknownEndingGetsKt) {
   const ProcessResult text = run({"replay", "pc.citcat", "-o", "pc.txt"});
   EXPECT_EQ(text.exit_code, 0);
