@@ -184,14 +184,15 @@ class PageWalker {
   }
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
   /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
+  /// A dirty mark that is still to be shown is that of a store: of the one that is being told, or
+  /// of one behind what is told now, whose walk the emulator has made already.
   Entry* usable(std::uint64_t page, bool store) {
     Entry* const held = find(page);
     if (held == nullptr || (store && !held->dirty)) return nullptr;
-    return is_marked_since(*held) ? nullptr : held;
+    return is_marked_since(*held, store ? kAccessed | kDirty : kAccessed) ? nullptr : held;
   }
-  static bool is_marked_since(const Entry& held) {
-    const unsigned set_since = *held.live & ~*held.shadow;
-    return (set_since & (kAccessed | kDirty)) != 0;
+  static bool is_marked_since(const Entry& held, unsigned marks = kAccessed | kDirty) {
+    return (*held.live & ~*held.shadow & marks) != 0;
   }
   /// What an entry names.
   enum class Names : std::uint8_t { table, page };
