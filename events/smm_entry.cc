@@ -62,7 +62,12 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::save(const BusTransacti
                                                               const Position& position,
                                                               const BusAnchor& before) {
   if (t.has(kWriteBack)) return std::nullopt;  // victims of the fills
-  if (continues(t, position, false) && goes_on(t)) return std::nullopt;
+  if (continues(t, position, false) && goes_on(t)) {
+    if (!named_ || count_ != kSavedBytes) return std::nullopt;
+    named_ = false;
+    count_ = 0;
+    return entry_;
+  }
   if ((t.size == 4 || t.size == 2) && t.address.offset_in_page() == kLastWord &&
       t.address.value >= kSaveTop - 4 && t.address.value >> 32 == 0) {
     begin(t, position, before, t.address.low32() + 4 - kSaveTop, t.address.low32() - 4, false);
@@ -98,7 +103,9 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::read(const BusTransacti
   const std::uint32_t handler = entry_.smbase + kHandler;
   const bool starts = t.op == BusOp::code_read || t.op == BusOp::instruction_start;
   if (!whole || !starts || handler - t.address.low32() >= t.size) return std::nullopt;
-  if (t.has(kPositionKnown) != entry_.position_known || position != entry_.position) {
+  // An SMI between two iterations of a REP leaves them behind.
+  if (t.has(kPositionKnown) != entry_.position_known ||
+      position.instruction != entry_.position.instruction) {
     return std::nullopt;
   }
   return entry_;

@@ -39,6 +39,10 @@ class SmmEntryDetector {
     return read(t, position, before);
   }
 
+  /// A monitor shows that an SMI has come: add() returns the entry when all of the state is saved,
+  /// since the handler may be in a cache.
+  void name() { named_ = true; }
+
   /// Addresses of an operation that may begin an entry: those with this value under the mask.
   struct Watch {
     std::uint32_t mask = 0, value = 1;  ///< none
@@ -64,6 +68,7 @@ class SmmEntryDetector {
   std::uint32_t next_ = 0;   ///< writes: the next dword down; fills: the last line
   std::uint32_t count_ = 0;  ///< bytes written, or lines filled, in the run so far
   bool fills_ = false;
+  bool named_ = false;
   bool half_ = false;  ///< of the last dword a bus of two bytes has shown the lower half
 };
 

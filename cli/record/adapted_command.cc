@@ -58,7 +58,7 @@ class Adaptation {
   AdaptedCommand run() {
     if (!given_.empty()) take_program(given_[0]);
     for (std::size_t n = 1; n < given_.size(); ++n) n += take(n);
-    if (!knows_smm_) leave_out_smm("");
+    if (out_.processors > 1 && given_smm_ != "smm=off") leave_out_smm();
     return std::move(out_);
   }
 
@@ -199,21 +199,20 @@ class Adaptation {
         tell(fmt::format("-{} {}: left out, since it belongs to KVM", option, part));
       } else if (key == "memory-backend") {
         tell(fmt::format("-{} {}: left out; the recorder gives the RAM", option, part));
-      } else if (key == "smm" && part != "smm=off") {
-        leave_out_smm(fmt::format("-{} {}: ", option, part));
       } else {
-        knows_smm_ = knows_smm_ || key == "smm";
+        if (key == "smm") given_smm_ = part;
         kept.push_back(part);
       }
     }
     if (!kept.empty()) put(option, value_of_parts(kept));
   }
 
-  void leave_out_smm(const std::string& instead_of) {
-    knows_smm_ = true;
+  /// The last -machine counts.
+  void leave_out_smm() {
     put("machine", "smm=off");
-    tell(instead_of + "-machine smm=off " + (instead_of.empty() ? "is added" : "in its place") +
-         ": system management mode is not recorded");
+    const std::string given = given_smm_.empty() ? "" : fmt::format("-machine {}: ", given_smm_);
+    tell(given + "-machine smm=off " + (given.empty() ? "is added" : "in its place") +
+         ": system management mode is recorded of one processor alone");
   }
 
   void take_processor(const std::string& value) {
@@ -281,7 +280,7 @@ class Adaptation {
   const std::vector<std::string>& given_;
   const bool wide_;
   const unsigned most_processors_;
-  bool knows_smm_ = false;
+  std::string given_smm_;  ///< the last `smm=` of the command line
   AdaptedCommand out_;
 };
 

@@ -15,8 +15,8 @@ struct AdaptedCommand {
 };
 
 /// Replaces other accelerators than software emulation, more processors than `most_processors`,
-/// memory backends of the user's, system management mode, more memory than can be shown, the
-/// monitor's own options, and what processors have that no replayer executes.
+/// memory backends of the user's, system management mode of several processors, more memory than
+/// can be shown, the monitor's own options, and what processors have that no replayer executes.
 AdaptedCommand adapted_command(const std::vector<std::string>& command, unsigned most_processors);
 /// So many processors can share a bus in a recording.
 inline constexpr unsigned kMostRecordedProcessors = 14;

@@ -12,6 +12,7 @@ namespace citcat {
 void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind kind) {
   if (kind == Interrupt::Kind::smi) {
     saw_smi_ = true;
+    smm_.name();
     if (smis_++ == 0) smbase_search_.begin();
   }
   Interrupt event;

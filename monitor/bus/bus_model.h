@@ -61,7 +61,7 @@ class BusModel {
     if (!memory_.is_ram(frame, kPage)) return {};
     const bool in_window = window_bytes_ != 0 && frame + kPage > window_begin_ &&
                            frame < std::uint64_t{window_begin_} + window_bytes_;
-    return {memory_.live(frame), memory_.shadow(frame), !in_window};
+    return {memory_.live(frame), memory_.shadow(frame), !in_window && memory_.may_be_cached(frame)};
   }
   /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
   void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
@@ -263,7 +263,7 @@ class BusModel {
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
   bool cacheable(PhysicalAddress address, std::uint32_t size) const {
     if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
-    return address - window_begin_ >= window_bytes_;
+    return address - window_begin_ >= window_bytes_ && memory_.may_be_cached(address);
   }
   bool caches(const PageInRam& page) const { return model_ != CacheModel::none && page.plain; }
   bool in_one_line(PhysicalAddress address, std::uint32_t size) const {

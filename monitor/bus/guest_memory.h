@@ -65,20 +65,31 @@ class GuestMemory {
     const auto within = [&](PhysicalAddress begin, std::uint32_t bytes) {
       return address - begin < bytes && size <= bytes - (address - begin);
     };
-    return access_ != nullptr && (within(kFirmwareBegin, kHoleEnd - kFirmwareBegin) ||
-                                  within(kResetFirmwareBegin, ~kResetFirmwareBegin + 1));
+    return is_smram(address, size) ||
+           (access_ != nullptr && (within(kFirmwareBegin, kHoleEnd - kFirmwareBegin) ||
+                                   within(kResetFirmwareBegin, ~kResetFirmwareBegin + 1)));
+  }
+  /// In system management mode: whether what is RAM there alone lies in the place of the screen's
+  /// memory. The emulator has it where its RAM has these addresses.
+  void show_smram(bool shown) { shows_smram_ = shown; }
+  bool is_smram(PhysicalAddress address, std::uint32_t size) const {
+    return shows_smram_ && address >= kHoleBegin && address + size <= kFirmwareBegin;
   }
   /// Bytes of readable memory as they are now.
   void read(PhysicalAddress address, std::span<std::uint8_t> bytes) const {
-    if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (is_ram(address, size) || is_smram(address, size))
       std::memcpy(bytes.data(), live(address), bytes.size());
     else
       access_(address, bytes.data(), bytes.size(), false);
   }
   /// A store that the processor makes and the emulator does not. ROM stays what it is.
   void write(PhysicalAddress address, std::span<std::uint8_t> bytes, Notice notice) {
-    if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (is_ram(address, size))
       correct(address, bytes, notice);
+    else if (is_smram(address, size) && !observes_)
+      put(address, bytes);
     else if (!observes_)
       access_(address, bytes.data(), bytes.size(), true);
   }
@@ -121,6 +132,7 @@ class GuestMemory {
   /// that it is looked at. What the emulator stores differently from a processor is then shown as
   /// another bus master's doing, when the guest reads it.
   void only_observe() { observes_ = true; }
+  bool observes() const { return observes_; }
   /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
   /// that the machine goes on with what its bus has shown. Only from the processor's own thread.
   void correct(PhysicalAddress address, std::span<const std::uint8_t> bytes,
@@ -137,8 +149,12 @@ class GuestMemory {
     else
       take_back(address, size);
   }
-  /// Whether, in a repeated run, RAM holds what the emulator itself has stored differently from the
-  /// bus has shown. Software that reads it must be shown what is there.
+  /// RAM keeps what the emulator has stored, and needs; the bus shows `bytes`.
+  void keep(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+    leave(address, bytes, Notice::taken);
+  }
+  /// Whether RAM holds what the emulator itself has stored differently from the bus has shown, in a
+  /// repeated run, or because it was kept. Software that reads it must be shown what is there.
   bool is_left(PhysicalAddress address) const {
     return !left_.empty() && left_at(address) != nullptr;
   }
@@ -148,14 +164,19 @@ class GuestMemory {
   Notice as_processor_left(PhysicalAddress address, std::span<std::uint8_t> bytes) const;
   bool has_left() const { return !left_.empty(); }
 
-  // What the processor has used a page for. Needs find() to have succeeded.
-  enum Use : std::uint8_t { kCode = 1, kTable = 2 };
+  // What the processor has used a page for, the last one in a way that is never cached. Needs
+  // find() to have succeeded.
+  enum Use : std::uint8_t { kCode = 1, kTable = 2, kSavedState = 4 };
   void note_use(PhysicalAddress address, Use use) {
     if (is_ram(address, 1)) uses_[offset_of(address) / kPageBytes] |= use;
   }
   /// The address of a byte in RAM, as live() gives it.
   std::uint8_t uses_of(const std::uint8_t* live) const {
     return uses_[static_cast<std::size_t>(live - ram_) / kPageBytes];
+  }
+  /// Of RAM.
+  bool may_be_cached(PhysicalAddress address) const {
+    return (uses_[offset_of(address) / kPageBytes] & kSavedState) == 0;
   }
   /// The processor has stored there.
   void note_store(const std::uint8_t* live) { table_stores_ += (uses_of(live) & kTable) != 0; }
@@ -200,6 +221,7 @@ class GuestMemory {
   std::uint64_t bytes_ = 0, low_bytes_ = 0;
   PhysicalAccess access_ = nullptr;
   bool observes_ = false;
+  bool shows_smram_ = false;
   std::vector<std::uint8_t> uses_;  ///< of each page of RAM: a bit for each Use
   std::uint32_t table_stores_ = 0;
   /// By address. Some are no longer true, because somebody else has stored there.

@@ -27,6 +27,7 @@ enum class RecordType : std::uint8_t {
   flush = 9,
   nmi = 10,
   reset = 11,
+  smi = 12,
   // With several processors.
   local_interrupt = 16,
   message = 17,

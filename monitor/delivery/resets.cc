@@ -35,7 +35,7 @@ void Resets::take(LogItem item, const LoggedEvent& found, LoggedEvent* failed) {
     third.cr2 = reset.before.cr2;
     deliveries_.deliver(*failed, &third);
   } else if (!shut_down) {
-    end_before(reset.before);
+    execution_.end_before(reset.before, "a reset");
   }
   if (!seen_.recording.active()) return;
   seen_.flight.insn = nullptr;
@@ -55,6 +55,8 @@ void Resets::take(LogItem item, const LoggedEvent& found, LoggedEvent* failed) {
 /// The processor's state is that of a reset.
 void Resets::begin_anew() {
   seen_.flight.iterations = 0;
+  cpu_.in_system_management = false;
+  cpu_.memory.show_smram(false);
   cpu_.breakpoints = {};
   cpu_.facts.xcr0 = kX87State;
   units_.x87.begin(std::array<std::uint8_t, kSlotBytes>{}, nullptr);
@@ -62,23 +64,6 @@ void Resets::begin_anew() {
   seen_.control.take();
   units_.task_register.note(cpu_.registers.state());
   seen_.code.jump();
-}
-
-/// The instruction in flight has ended, unless it is about to go on. The emulator's registers are
-/// others by now.
-void Resets::end_before(const LoggedState& before) {
-  Flight& flight = seen_.flight;
-  if (flight.insn == nullptr) return;
-  const Insn& insn = *flight.insn;
-  if (cpu_.in_real_mode() && flight.delivers_itself())
-    return seen_.recording.give_up(
-        "a reset came right after INT n of real mode: what it pushed is not known");
-  const std::uint64_t base = before.code64 ? 0 : before.segment[1].base;
-  const bool stays = !insn.what.branch && insn.narrowed(before.ip + base) == flight.linear;
-  if (stays && !flight.repeat_used_up(before)) return;
-  flight.left = &before;
-  execution_.finish(&before);
-  flight.left = nullptr;
 }
 
 }  // namespace citcat::monitor

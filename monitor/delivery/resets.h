@@ -20,7 +20,6 @@ class Resets {
   void take(LogItem item, const LoggedEvent& found, LoggedEvent* failed);
 
  private:
-  void end_before(const LoggedState& before);
   void begin_anew();
 
   Observation& seen_;

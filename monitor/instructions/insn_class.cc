@@ -131,6 +131,8 @@ InsnKind kind_of(const DecodedInstruction& info) {
       return info.bits64 ? InsnKind::plain : InsnKind::pop_segment;
     case Class::iret:
       return InsnKind::iret;
+    case Class::rsm:
+      return InsnKind::resume;
     case Class::far_return:
       return InsnKind::far_return;
     case Class::far_call:

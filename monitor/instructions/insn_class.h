@@ -51,6 +51,7 @@ enum class InsnKind : std::uint8_t {
   iret,
   far_return,
   far_transfer,  ///< JMP and CALL to another segment
+  resume,        ///< RSM
   fxsave,
   fxrstor,
   x87,        ///< sets the pointers to the last x87 instruction and operand

@@ -61,7 +61,7 @@ void InterruptLog::skip() {
         end == nullptr ? static_cast<off_t>(bytes) : static_cast<const char*>(end) - (text_ + at_);
   }
   if (!failed_) (void)move_to(static_cast<std::size_t>(data));
-  announced_ = servicing_ = inside_ = of_reset_ = false;
+  announced_ = servicing_ = inside_ = false;
 }
 
 /// The event that was announced and that no dump followed.
@@ -73,6 +73,15 @@ bool InterruptLog::take_announced(LoggedEvent& event) {
   event.real_mode = true;
   announced_ = servicing_ = false;
   return true;
+}
+
+/// A dump follows that belongs to something other than a delivery. One of real mode may have come
+/// before it.
+LogItem InterruptLog::begin_state(LogItem what, LoggedEvent& event) {
+  current_ = LoggedEvent{};
+  inside_ = true;
+  dump_of_ = what;
+  return take_announced(event) ? LogItem::event : LogItem::nothing;
 }
 
 LogItem InterruptLog::next(LoggedEvent& event) {
@@ -104,7 +113,7 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     // Emulators of 64 bits print the sum of base and offset; outside 64-bit mode 32 of them count.
     if (!current_.before.code64) current_.pc = static_cast<std::uint32_t>(current_.pc);
     event = current_;
-    return std::exchange(of_reset_, false) ? LogItem::reset : LogItem::event;
+    return dump_of_;
   }
   std::uint32_t vector = 0;
   const bool servicing = hex_after(line, "Servicing hardware INT=0x", vector);
@@ -116,7 +125,8 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     vector_ = vector;
     return item;
   }
-  if (line.starts_with("SMM")) return LogItem::system_management;
+  if (line.starts_with("SMM: enter")) return begin_state(LogItem::smi, event);
+  if (line.starts_with("SMM: after RSM")) return begin_state(LogItem::resumed, event);
   if (line.starts_with("Triple fault")) {
     event = LoggedEvent{};
     event.vector = vector_;
@@ -124,10 +134,9 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     return LogItem::shutdown;
   }
   if (line.starts_with("CPU Reset")) {
-    current_ = LoggedEvent{};
+    const LogItem item = begin_state(LogItem::reset, event);
     (void)std::sscanf(std::string(line).c_str(), "CPU Reset (CPU %u)", &current_.processor);
-    inside_ = of_reset_ = true;
-    return take_announced(event) ? LogItem::event : LogItem::nothing;
+    return item;
   }
 
   // "  count: v=VV e=EEEE i=N cpl=N IP=SSSS:OOOOOOOO pc=PPPPPPPP SP=... CR2=..."
@@ -143,6 +152,7 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
   current_.hardware = servicing_;
   announced_ = servicing_ = false;
   inside_ = true;
+  dump_of_ = LogItem::event;
   return LogItem::nothing;
 }
 

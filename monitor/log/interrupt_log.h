@@ -34,9 +34,10 @@ struct LoggedEvent {
   bool interrupts() const { return hardware || nmi(); }
 };
 
-/// What a line of the log completed. shutdown: a fault in the delivery of a double fault, whose
-/// event has only the vector; a reset follows.
-enum class LogItem { nothing, event, system_management, shutdown, reset };
+/// What a line of the log completed. smi: the state is the one before it; resumed: that which RSM
+/// has loaded. shutdown: a fault in the delivery of a double fault, whose event has only the
+/// vector; a reset follows.
+enum class LogItem { nothing, event, smi, resumed, shutdown, reset };
 
 /// Follows the log file as it grows. Whoever made the file may take away what lies well before its
 /// end.
@@ -70,6 +71,7 @@ class InterruptLog {
 
  private:
   LogItem take(std::string_view line, LoggedEvent& event);
+  LogItem begin_state(LogItem what, LoggedEvent& event);
   bool take_announced(LoggedEvent& event);
   bool move_to(std::size_t offset);
 
@@ -89,8 +91,8 @@ class InterruptLog {
   bool announced_ = false;
   bool servicing_ = false;  ///< it comes from the interrupt controller
   unsigned vector_ = 0;
-  bool inside_ = false;    ///< in the dump of `current_`
-  bool of_reset_ = false;  ///< which is that before a reset
+  bool inside_ = false;  ///< in the dump of `current_`
+  LogItem dump_of_ = LogItem::event;
   LoggedEvent current_;
 };
 

@@ -5,6 +5,10 @@ namespace {
 
 constexpr std::uint32_t kFiveLevels = 1u << 12, kProcessContexts = 1u << 17;  // of CR4
 
+ControlRegisters control_of(const LoggedState& state) {
+  return {state.cr0, state.cr3, state.cr4, state.efer};
+}
+
 }  // namespace
 
 void ControlState::take() {
@@ -16,14 +20,23 @@ void ControlState::take() {
 
 void ControlState::take_paging() {
   change_mode();
-  cpu_.follow_a20();
+  (void)cpu_.follow_a20();
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
   cpu_.walker.set_control(cpu_.registers.control(), true);
 }
 
-void ControlState::load(const InsnClass& what) {
+void ControlState::take(const LoggedState& loaded) {
+  change_mode();
+  cpu_.walker.set_a20(loaded.a20);
+  cpu_.walker.set_control(control_of(loaded), true);
+  refuse_unheld();
+  cpu_.load_breakpoints();
+}
+
+void ControlState::load(const InsnClass& what, const LoggedState* left) {
   const bool was_real = cpu_.in_real_mode(), was_long = cpu_.walker.long_mode();
-  cpu_.walker.set_control(cpu_.registers.control(), what.loads_cr3);
+  cpu_.walker.set_control(left != nullptr ? control_of(*left) : cpu_.registers.control(),
+                          what.loads_cr3);
   if (cpu_.in_real_mode() != was_real || cpu_.walker.long_mode() != was_long) change_mode();
   refuse_unheld();
 }

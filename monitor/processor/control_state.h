@@ -17,8 +17,11 @@ class ControlState {
   void take();
   /// The same without a look at what is not recorded.
   void take_paging();
-  /// An instruction has written a control register.
-  void load(const InsnClass& what);
+  /// RSM has loaded all of it.
+  void take(const LoggedState& loaded);
+  /// An instruction has written a control register. `left`: the state that it left, where the
+  /// emulator has gone on since.
+  void load(const InsnClass& what, const LoggedState* left);
   /// Ends the recording where paging is of a kind that is not followed, or the processor has state
   /// that is not.
   void refuse_unheld();

@@ -29,7 +29,12 @@ struct ObservedProcessor {
   bool in_real_mode() const { return (walker.cr0() & 1) == 0; }  ///< CR0.PE
   bool has_long_mode() const { return registers.long_mode_registers().has_value(); }
   void load_breakpoints() { breakpoints.load(registers.state(), has_long_mode()); }
-  void follow_a20() { walker.set_a20(registers.state().a20); }
+  /// Returns whether the A20 gate is open.
+  bool follow_a20() {
+    const bool open = registers.state().a20;
+    walker.set_a20(open);
+    return open;
+  }
   std::uint64_t segment_base(unsigned segment, std::uint16_t selector) {
     return bases.of(segment, selector, in_real_mode(), registers);
   }
@@ -47,6 +52,7 @@ struct ObservedProcessor {
   ModelFacts facts;
   unsigned number = 0;
   bool several = false;  ///< it is one of several
+  bool in_system_management = false;
 };
 
 }  // namespace citcat::monitor

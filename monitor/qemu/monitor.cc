@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -14,12 +13,10 @@ char ours;
 
 namespace {
 
-/// Memory by its linear address, without a trace on the bus or in a TLB.
-bool read_linear(std::uint64_t linear, std::span<std::uint8_t> bytes) {
-  static GByteArray* const buffer = g_byte_array_new();
-  if (!qemu_plugin_read_memory_vaddr(linear, buffer, bytes.size())) return false;
-  std::memcpy(bytes.data(), buffer->data, bytes.size());
-  return true;
+ProcessWatch::ReadMemory memory_of(Registers& registers) {
+  return [&registers](std::uint64_t linear, std::span<std::uint8_t> bytes) {
+    return registers.read_memory(linear, bytes);
+  };
 }
 
 }  // namespace
@@ -31,8 +28,8 @@ Monitor::Monitor(PluginOptions given, unsigned count)
       now(processors[0].get()),
       start_watch(options.start),
       stop_watch(options.stop),
-      start_process(options.start, now->registers, read_linear),
-      stop_process(options.stop, now->registers, read_linear),
+      start_process(options.start, now->registers, memory_of(now->registers)),
+      stop_process(options.stop, now->registers, memory_of(now->registers)),
       started(options.before),
       several_(count > 1) {
   if (several()) share_bus();

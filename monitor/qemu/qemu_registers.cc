@@ -129,6 +129,13 @@ ControlRegisters QemuRegisters::control() {
           has_long_mode() ? read(kEfer) : 0};
 }
 
+bool QemuRegisters::read_memory(std::uint64_t linear, std::span<std::uint8_t> bytes) {
+  static GByteArray* const buffer = g_byte_array_new();
+  if (!qemu_plugin_read_memory_vaddr(linear, buffer, bytes.size())) return false;
+  std::memcpy(bytes.data(), buffer->data, bytes.size());
+  return true;
+}
+
 std::optional<LongModeRegisters> QemuRegisters::long_mode_registers() {
   if (!has_long_mode()) return std::nullopt;
   return LongModeRegisters{read(kCr8), read(kFsBase), read(kGsBase), read(kKernelGsBase)};

@@ -39,6 +39,7 @@ class QemuRegisters final : public Registers {
   std::uint64_t gpr(unsigned n) override { return read(n); }
   ControlRegisters control() override;
   LoggedState state() override;
+  bool read_memory(std::uint64_t linear, std::span<std::uint8_t> bytes) override;
   std::optional<LongModeRegisters> long_mode_registers() override;
   /// What instructions have made of the processor's model, asked of the emulator. At the first
   /// instruction of a block; nullopt where the emulator's own state is not found there.

@@ -44,6 +44,9 @@ bool shows_all_registers(Processor& one) {
   return !one.registers.in_long_mode() || one.registers.state().code64;
 }
 
+/// In system management mode the state is not all of the processor's: RSM loads the rest of it.
+bool is_managed() { return monitor->now->registers.state().smm; }
+
 /// Where a run was taken up, nobody has seen what came before.
 bool finds_model() {
   if (monitor->options.before == 0 || monitor->knows_model) return true;
@@ -63,7 +66,7 @@ bool may_begin(const Insn& insn) {
   if (!insn.first_in_block) return false;
   if (!monitor->several())
     return (insn.code == CodeSize::bits64 || !monitor->now->registers.in_long_mode()) &&
-           finds_model();
+           !is_managed() && finds_model();
   return std::all_of(monitor->processors.begin(), monitor->processors.end(),
                      [](const auto& one) { return shows_all_registers(*one); });
 }

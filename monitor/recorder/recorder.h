@@ -16,6 +16,7 @@
 #include "monitor/delivery/deliveries.h"
 #include "monitor/delivery/event_log.h"
 #include "monitor/delivery/resets.h"
+#include "monitor/delivery/system_management.h"
 #include "monitor/processor/observation.h"
 #include "monitor/recorder/first_state.h"
 #include "monitor/units/accesses.h"
@@ -340,8 +341,9 @@ class Recorder {
   Accesses accesses_{seen_, units_};
   Execution execution_{seen_, units_};
   Deliveries deliveries_{seen_, units_, accesses_, execution_};
+  SystemManagement management_{seen_, units_, execution_};
   Resets resets_{seen_, units_, execution_, deliveries_};
-  EventLog events_{seen_, deliveries_, resets_};
+  EventLog events_{seen_, deliveries_, management_, resets_};
   FirstState first_state_{seen_, units_};
   std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
   bool waits_ = false;            ///< for a SIPI

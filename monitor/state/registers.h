@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "monitor/log/logged_state.h"
 #include "monitor/state/control_registers.h"
@@ -35,6 +36,9 @@ class Registers {
   virtual bool in_virtual8086() = 0;
   /// The whole state, hidden parts too. Slow.
   virtual LoggedState state() = 0;
+  /// Memory by its linear address, as the processor reaches it now, without a trace on the bus or
+  /// in a TLB. False where there is none.
+  virtual bool read_memory(std::uint64_t linear, std::span<std::uint8_t> bytes) = 0;
   /// What a processor with long mode has besides; nullopt of others.
   virtual std::optional<LongModeRegisters> long_mode_registers() { return std::nullopt; }
   /// The mode or a descriptor table has changed: what a selector stood for it may stand for no

@@ -1,5 +1,7 @@
 #include "monitor/units/execution.h"
 
+#include <string>
+
 #include "monitor/state/address_msrs.h"
 
 namespace citcat::monitor {
@@ -42,6 +44,10 @@ void Execution::prepare(const Insn& insn) {
     case InsnKind::far_transfer:
       units_.far_transfer.begin(insn);
       break;
+    case InsnKind::resume:
+      // What follows is translated before it is known that RSM was executed.
+      registers.forget_segments();
+      break;
     case InsnKind::debug_register:
       refuse_wrong_debug_status(insn);
       break;
@@ -80,7 +86,7 @@ void Execution::finish(const LoggedState* after) {
     case InsnKind::out:
       cpu_.sink.port(RecordType::io_write, flight_.port.number, flight_.port.value,
                      insn.what.operand_bytes);
-      if (moves_a20(flight_.port.number, insn.what.operand_bytes)) cpu_.follow_a20();
+      if (moves_a20(flight_.port.number, insn.what.operand_bytes)) follow_a20();
       break;
     case InsnKind::halt:
       cpu_.sink.event(RecordType::halt, 0, 0);
@@ -119,7 +125,7 @@ void Execution::finish(const LoggedState* after) {
       cpu_.walker.invalidate(*flight_.operand);
       break;
     case InsnKind::control_register:
-      seen_.control.load(insn.what);
+      seen_.control.load(insn.what, flight_.left);
       break;
     case InsnKind::debug_register:
       finish_debug_register(insn);
@@ -168,6 +174,27 @@ void Execution::finish(const LoggedState* after) {
   if (insn.what.mmx != MmxUse::none) units_.x87.mmx_executed();
   ++flight_.completed;
   flight_.insn = nullptr;
+}
+
+void Execution::end_before(const LoggedState& before, const char* what) {
+  if (flight_.insn == nullptr) return;
+  const Insn& insn = *flight_.insn;
+  if (cpu_.in_real_mode() && flight_.delivers_itself())
+    return seen_.recording.give_up(
+        std::string(what) + " came right after INT n of real mode: what it pushed is not known");
+  const std::uint64_t base = before.code64 ? 0 : before.segment[1].base;
+  const bool stays = !insn.what.branch && insn.narrowed(before.ip + base) == flight_.linear;
+  if (stays && !flight_.repeat_used_up(before)) return;
+  flight_.left = &before;
+  finish(&before);
+  flight_.left = nullptr;
+}
+
+/// In system management mode the emulator lets no gate clear an address bit.
+void Execution::follow_a20() {
+  if (!cpu_.follow_a20() && cpu_.in_system_management)
+    seen_.recording.give_up(
+        "the A20 gate was closed in system management mode, where the emulator ignores it");
 }
 
 void Execution::finish_wrmsr() {

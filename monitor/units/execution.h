@@ -16,8 +16,12 @@ class Execution {
   /// The instruction in flight has ended. `after`: the state it left, where the processor has gone
   /// on since.
   void finish(const LoggedState* after = nullptr);
+  /// The instruction in flight has ended before a reset or an SMI (`what`, for a message), unless
+  /// it is about to go on. The emulator's registers are others by now.
+  void end_before(const LoggedState& before, const char* what);
 
  private:
+  void follow_a20();
   void finish_wrmsr();
   void finish_debug_register(const Insn& insn);
   void refuse_wrong_debug_status(const Insn& insn);

@@ -29,10 +29,16 @@ class FixedRegisters final : public Registers {
   bool in_virtual8086() override { return (state_.eflags & 0x20000) != 0; }
   LoggedState state() override { return state_; }
   void forget_segments() override {}
+  bool read_memory(std::uint64_t linear, std::span<std::uint8_t> bytes) override {
+    if (memory_ == nullptr) return false;
+    std::copy_n(memory_->live(linear), bytes.size(), bytes.begin());
+    return true;
+  }
   std::optional<LongModeRegisters> long_mode_registers() override { return long_mode_; }
 
   LoggedState state_;
   std::optional<LongModeRegisters> long_mode_;
+  const GuestMemory* memory_ = nullptr;  ///< where the emulator has memory
 };
 
 class RecorderFixture : public BusTest {

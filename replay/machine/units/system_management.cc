@@ -19,6 +19,12 @@ constexpr std::uint32_t kSmiHandler = 0x8000;
 /// processor keeps beside it. Bit 8 is set for a segment that may be used.
 constexpr std::uint32_t kUsable = 1u << 24, kInternalBits = 0x1f;
 
+/// A task segment in TR is marked as busy; emulators save its type as it was before LTR, and no
+/// manual says which it is.
+constexpr std::uint32_t kBusy = 2u << 16;
+/// P. Some emulators save no bit 8.
+constexpr std::uint32_t kSegmentPresent = 0x80u << 16;
+
 /// What Bochs 2.7 saves of a segment that holds a null selector: a segment's, all else clear. No
 /// manual says, and a cache that holds the stores back leaves nothing to adopt it from.
 constexpr std::uint32_t kNullAttributes = 0x10u << 16;
@@ -118,6 +124,9 @@ std::array<std::uint32_t, kSmmSavedWords> SystemManagement::unspecified_state(
         f.item == SmmItem::attributes || f.item == SmmItem::selector_and_attributes;
     const bool unusable = attributes && saved_segment(f.index).unusable;
     bits[f.word()] = unusable ? kAttributes : attributes ? kInternalBits << 24 : 0;
+    if (attributes && f.index == kSmmTr) bits[f.word()] |= kBusy;
+    // Whether a REP that is to go on is saved with RF, as it is pushed, no manual says.
+    if (f.item == SmmItem::eflags && !f.upper) bits[f.word()] = kFlagRf;
   }
   return bits;
 }
@@ -241,7 +250,7 @@ void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word)
   }
   if (both || field.item == SmmItem::attributes) {
     s.attributes = static_cast<std::uint16_t>(word >> 16 & kDescriptorBits);
-    s.unusable = (word & kUsable) == 0;
+    s.unusable = (word & (kUsable | kSegmentPresent)) == 0;
   }
   if (field.item == SmmItem::limit) s.limit = word;
   if (field.item == SmmItem::base) s.base = word;

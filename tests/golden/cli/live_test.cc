@@ -65,7 +65,6 @@ TEST_F(LiveTest, KeepsASessionThatTellsWhatIsInIt) {
   const ProcessResult made = live("s");
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("s: 274 instructions"));
-  EXPECT_THAT(made.err, HasSubstr("smm=off"));
   EXPECT_THAT(made.err, HasSubstr("temporary files"));
   EXPECT_THAT(read_file(file("words")), HasSubstr("shift=5,rr=record,rrfile="));
   const ProcessResult list = run({"record", "--from", "s", "--list", "--json"});

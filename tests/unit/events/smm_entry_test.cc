@@ -242,5 +242,25 @@ TEST(SmmEntry, IsNotDerivedTwiceWhereTheMonitorNamesIt) {
   EXPECT_EQ(interrupts_of(bus).size(), 1u);
 }
 
+TEST(SmmEntry, ThatAMonitorNamesNeedsNoFetchOfItsHandler) {
+  std::vector<BusTransaction> bus = {make(BusOp::code_read, 0x1000, 4, 6),
+                                     make(BusOp::smi, 0, 0, 7)};
+  for (BusTransaction t : saved_state(0x3fffc, 7)) {
+    if (t.address.value == 0x3fefc) t.data[0] = 0x64;
+    bus.push_back(t);
+  }
+  bus.push_back(make(BusOp::data_read, 0x2000, 4, 7));
+  const auto found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].vector, 0x64);
+}
+
+TEST(SmmEntry, BetweenTwoIterationsLeavesThemBehind) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  for (BusTransaction& t : bus) t.position.iteration = 3;
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  EXPECT_EQ(interrupts_of(bus).size(), 1u);
+}
+
 }  // namespace
 }  // namespace citcat::test
