@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "replay/machine/iteration_address.h"
+
 namespace citcat {
 
 ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
@@ -29,9 +31,9 @@ void Observer::iterations(const ExecutedInstruction& first, std::uint32_t count,
   e.references = references;
   for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
     instruction(e, now);
-    for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = e.ea[a].plus32(step);
+    for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = address_after(e.ea[a], 1, step);
     for (DataReference& r : references) {
-      r.linear = r.linear.plus32(step);
+      r.linear = address_after(r.linear, 1, step);
       r.physical = r.physical.plus32(step);
     }
   }

@@ -98,8 +98,8 @@ class StaticBlock {
   std::vector<StaticInstruction> instructions_;
 };
 
-/// The address `a` in a further iteration, `by` bytes higher than in the first. Only machines with
-/// 32 address bits report iterations together.
+/// The address `a` in a further iteration, `by` bytes higher than in the first. Only outside 64-bit
+/// mode are iterations reported together with their references.
 constexpr LinearAddr further(LinearAddr a, std::uint32_t by) { return by == 0 ? a : a.plus32(by); }
 
 /// An access to memory within one page frame; `value` is set with Wants::values.

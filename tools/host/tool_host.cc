@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "replay/machine/iteration_address.h"
 #include "replay/machine/machine.h"
 
 namespace citcat::tools {
@@ -514,7 +515,8 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
     r.physical = r.physical.plus32(step);
     r.linear = r.linear.plus32(step);
   }
-  const LinearAddr addresses[2] = {e.ea[0].plus32(step), e.ea[1].plus32(step)};
+  const LinearAddr addresses[2] = {address_after(e.ea[0], 1, step),
+                                   address_after(e.ea[1], 1, step)};
   ++now.iteration;
   tell(code, Execution(code.block, now, addresses, further, iterations - 1, step));
 }

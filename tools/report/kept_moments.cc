@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "replay/machine/iteration_address.h"
+
 namespace citcat::tools {
-
-namespace {
-
-/// The address `iterations` further on. Steps downwards are negative ones of 32 bits.
-LinearAddr moved(LinearAddr a, std::uint32_t iterations, std::uint32_t step) {
-  if (a.value <= 0xffffffff) return a.plus32(iterations * step);
-  const std::int64_t distance = std::int64_t{static_cast<std::int32_t>(step)} * iterations;
-  return LinearAddr{a.value + static_cast<std::uint64_t>(distance)};
-}
-
-}  // namespace
 
 KeptMoments::KeptMoments(std::uint64_t edge, std::uint64_t around)
     : edge_(edge),
@@ -85,7 +76,8 @@ std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) co
   std::uint32_t step = last.step;
   if (last.iterations == 1) step = addresses.empty() ? 0 : addresses[0].minus32(last.addresses[0]);
   for (std::size_t a = 0; a < addresses.size(); ++a) {
-    if (moved(last.addresses[a], last.iterations, step) != addresses[a]) return std::nullopt;
+    if (address_after(last.addresses[a], last.iterations, step) != addresses[a])
+      return std::nullopt;
   }
   if (execution.iterations() > 1 && execution.step() != step) return std::nullopt;
   return step;

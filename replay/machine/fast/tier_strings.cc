@@ -105,7 +105,9 @@ void TierStrings::report_iterations(const DecodedInstruction& info,
     e.references = std::span(references).first(info.operand_count);
   }
   const Position now{t_.position(), loop_.iterations()};
-  if (info.is_repeated() && count != 0 && t_.shape.bits64) {
+  // In 64-bit mode whoever wants the accesses gets each iteration by itself.
+  const bool alone = t_.shape.bits64 && (step < 0 || !e.references.empty());
+  if (alone && info.is_repeated() && count != 0) {
     for (std::uint32_t i = 0; i < count; ++i) {
       cpu_.audience.iteration(e, {now.instruction, now.iteration + i});
       for (LinearAddr& ea : e.ea) ea.value += static_cast<std::uint64_t>(std::int64_t{step});

@@ -179,17 +179,11 @@ std::span<const std::uint8_t> StringRunner::speculate_stores(std::uint32_t& coun
   return {from, count * size};
 }
 
-/// Those that are about to be passed. Observer::iterations() goes on at addresses of 32 bits: in
-/// 64-bit mode each iteration is told by itself.
+/// Those that are about to be passed. They lie in one page of each operand, so that no address
+/// wraps among them, in 64-bit mode either.
 void StringRunner::tell_iterations(std::uint32_t count) {
-  ExecutedInstruction e = retirement_.executed();
-  const std::uint32_t size = flight_.info->operand_bytes;
-  if (!cpu_.bits64()) return cpu_.audience.iterations(e, count, size, cpu_.position);
-  Position now = cpu_.position;
-  for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
-    cpu_.audience.iteration(e, now);
-    for (LinearAddr& ea : e.ea) ea.value += size;
-  }
+  cpu_.audience.iterations(retirement_.executed(), count, flight_.info->operand_bytes,
+                           cpu_.position);
 }
 
 void StringRunner::store_string(std::uint32_t count) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -526,6 +527,57 @@ TEST_F(LongModeGuest, IterationsThatAreComparedAreMadeManyAtATime) {
     std::uint64_t last = 0;
     std::memcpy(&last, replayer.machine().memory().host(PhysAddr{kData + 8 * (kCount - 1)}), 8);
     EXPECT_EQ(last, opcode == 0xab ? 0x1122334455667788 : 0x8877665544332211);
+  }
+}
+
+/// Where each iteration of a string stores, and how often several were reported at once.
+class IterationAddresses final : public Observer {
+ public:
+  Interest interest() const override { return {.code = Detail::blocks}; }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    if (!e.info->is_repeated()) return;
+    stored.push_back(e.ea[e.ea_count - 1].value);
+    iterations_made.push_back(now.iteration);
+  }
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override {
+    ++reports;
+    Observer::iterations(first, count, step, now);
+  }
+  std::vector<std::uint64_t> stored;
+  std::vector<std::uint32_t> iterations_made;
+  std::uint32_t reports = 0;
+};
+
+TEST_F(LongModeGuest, IterationsAreReportedTogetherAtAddressesBeyond4GiBToo) {
+  constexpr std::uint64_t kCount = 400, kAlias = 0x8000000000;
+  constexpr std::uint32_t kSource = kData + 0x2000;
+  put_quad(kTables + 8, kTables + 0x1007);  // the same memory once more
+  set_register(recording_.initial, "rcx", kCount);
+  set_register(recording_.initial, "rsi", kAlias | kSource);
+  for (std::uint32_t i = 0; i < kCount; ++i) put_quad(kSource + 8 * i, i);
+  for (const std::uint64_t base : {std::uint64_t{0}, kAlias}) {
+    set_register(recording_.initial, "rdi", base | kData);
+    for (const int opcode : {0xab, 0xa5}) {
+      for (const bool compares : {false, true}) {
+        put(kCode, {0xf3, 0x48, opcode, 0x90});  // rep stosq, or movsq; nop
+        IterationAddresses told;
+        Agreeing judge;
+        Listeners listeners;
+        if (compares) listeners.add(judge);
+        listeners.add(told);
+        ReplayOptions options;
+        options.to = 2;
+        ASSERT_EQ(Replayer(recording_, listeners, options).run().instructions, 2u);
+        ASSERT_EQ(told.stored.size(), kCount);
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+          EXPECT_EQ(told.stored[i], (base | kData) + 8 * i);
+          EXPECT_EQ(told.iterations_made[i], i);
+        }
+        EXPECT_GT(told.reports, 0u);
+        EXPECT_LT(told.reports, 8u);
+      }
+    }
   }
 }
 
