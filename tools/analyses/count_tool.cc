@@ -2,9 +2,12 @@
 // time goes. Formula and facts: docs/tools/count.md.
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tools/analyses/instruction_table.h"
@@ -92,6 +95,67 @@ const char* class_name(InstructionClass kind) {
   }
 }
 
+/// What the report needs of an instruction besides its counts. It does not depend on where the
+/// instruction lies.
+struct Facts {
+  std::string mnemonic;
+  InstructionClass kind = InstructionClass::plain;
+  bool control_flow = false;
+};
+
+/// The facts of each instruction, made once for all that consist of the same bytes.
+class KnownFacts {
+ public:
+  const Facts& of(const InstructionKey& key) {
+    std::string bytes(1, static_cast<char>(key.bits));
+    bytes.append(reinterpret_cast<const char*>(key.bytes.data()), facts_bytes(key));
+    const auto [at, added] = facts_.try_emplace(std::move(bytes));
+    if (added) {
+      const DecodedInstruction decoded = key.decoded();
+      at->second = {mnemonic_of(key.text()), decoded.kind, decoded.control_flow};
+    }
+    return at->second;
+  }
+
+ private:
+  /// How many of its bytes the facts depend on: the distance of a plain near branch is not among
+  /// them.
+  static std::size_t facts_bytes(const InstructionKey& key) {
+    constexpr std::size_t kShort = 2, kNear = 5, kNearIf = 6;
+    if (key.bits == 16) return key.length;
+    const unsigned first = key.bytes[0];
+    if (key.length == kShort && ((first & 0xf0u) == 0x70 || first == 0xeb)) return 1;
+    if (key.length == kNear && (first == 0xe8 || first == 0xe9)) return 1;
+    if (key.length == kNearIf && first == 0x0f && (key.bytes[1] & 0xf0u) == 0x80) return 2;
+    return key.length;
+  }
+
+  std::unordered_map<std::string, Facts> facts_;
+};
+
+struct Row {
+  InstructionKey key;
+  Counts counts;
+  const Facts* facts = nullptr;  ///< null until it is asked for
+};
+
+/// In the order of the keys, each once.
+using CountTable = std::vector<Row>;
+
+/// Sorts the rows by their keys, and makes one row of those with the same key.
+void settle(CountTable& rows) {
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
+  std::size_t settled = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (settled != 0 && rows[settled - 1].key == rows[i].key) {
+      rows[settled - 1].counts += rows[i].counts;
+    } else {
+      rows[settled++] = rows[i];
+    }
+  }
+  rows.resize(settled);
+}
+
 class CountTool final : public Tool {
  public:
   CountTool(std::size_t shown, std::size_t listed) : shown_(shown), listed_(listed) {}
@@ -114,17 +178,17 @@ class CountTool final : public Tool {
   }
   void follow(Tool&& later) override {
     auto& other = static_cast<CountTool&>(later);
-    for (const auto& [key, counts] : other.table()) add(key, counts);
+    for (const Row& row : other.table()) add(row.key, row.counts);
     interrupted_ += other.interrupted_;
   }
   void save(ByteWriter& out) const override {
-    const Table_ all = table();
+    const CountTable all = table();
     out.varint(interrupted_);
     out.varint(all.size());
-    for (const auto& [key, counts] : all) {
-      key.save(out);
-      out.varint(counts.executions);
-      out.varint(counts.further);
+    for (const Row& row : all) {
+      row.key.save(out);
+      out.varint(row.counts.executions);
+      out.varint(row.counts.further);
     }
   }
   void load(ByteReader& in) override {
@@ -141,47 +205,50 @@ class CountTool final : public Tool {
   void report(Report& out) const override;
 
  private:
-  using Table_ = std::map<InstructionKey, Counts>;
   struct Piece {
     const StaticBlock* block;
     Counts counts;
   };
 
   void add(const InstructionKey& key, const Counts& counts) { merged_[key] += counts; }
-  /// The table of everything that ran, later parts included.
-  Table_ table() const {
-    Table_ all = merged_;
-    for (const Piece& piece : pieces_) {
-      if (piece.counts.executions == 0 && piece.counts.further == 0) continue;
-      for (const StaticInstruction& i : piece.block->instructions()) {
-        all[InstructionKey::of(i)] += piece.counts;
-      }
-    }
-    return all;
-  }
-  static std::vector<Block> blocks_of(const Table_& table);
-  static void report_mix(const Table_& table, Report& out);
-  void report_blocks(const Table_& table, Report& out) const;
-  void report_listing(const Table_& table, Report& out) const;
+  CountTable table() const;
+  static std::vector<Block> blocks_of(const CountTable& table);
+  static void report_mix(const CountTable& table, Report& out);
+  void report_blocks(const CountTable& table, Report& out) const;
+  void report_listing(const CountTable& table, Report& out) const;
 
   std::size_t shown_;   ///< blocks in the report
   std::size_t listed_;  ///< instructions in the report
   std::deque<Piece> pieces_;
-  Table_ merged_;
+  std::map<InstructionKey, Counts> merged_;
   std::uint64_t interrupted_ = 0;
 };
 
-std::vector<Block> CountTool::blocks_of(const Table_& table) {
+/// The table of everything that ran, later parts included.
+CountTable CountTool::table() const {
+  CountTable all;
+  for (const auto& [key, counts] : merged_) all.push_back({key, counts});
+  for (const Piece& piece : pieces_) {
+    if (piece.counts.executions == 0 && piece.counts.further == 0) continue;
+    for (const StaticInstruction& i : piece.block->instructions()) {
+      all.push_back({InstructionKey::of(i), piece.counts});
+    }
+  }
+  settle(all);
+  return all;
+}
+
+std::vector<Block> CountTool::blocks_of(const CountTable& table) {
   std::vector<Block> blocks;
   LinearAddr next;
   bool goes_on = false;
-  for (const auto& [key, counts] : table) {
+  for (const auto& [key, counts, facts] : table) {
     const bool same =
         goes_on && key.linear == next && blocks.back().executions == counts.executions;
     if (!same) blocks.push_back({key.linear, 0, counts.executions});
     ++blocks.back().instructions;
     next = key.behind();
-    goes_on = !key.decoded().control_flow;
+    goes_on = !facts->control_flow;
   }
   return blocks;
 }
@@ -196,13 +263,17 @@ void mix_table(const std::map<std::string, std::uint64_t>& mix, std::uint64_t al
   }
 }
 
-void CountTool::report_mix(const Table_& table, Report& out) {
-  std::map<std::string, std::uint64_t> mnemonics, classes;
+void CountTool::report_mix(const CountTable& table, Report& out) {
+  std::unordered_map<const Facts*, std::uint64_t> executions;
   std::uint64_t all = 0;
-  for (const auto& [key, counts] : table) {
-    mnemonics[mnemonic_of(key.text())] += counts.executions;
-    classes[class_name(key.decoded().kind)] += counts.executions;
-    all += counts.executions;
+  for (const Row& row : table) {
+    executions[row.facts] += row.counts.executions;
+    all += row.counts.executions;
+  }
+  std::map<std::string, std::uint64_t> mnemonics, classes;
+  for (const auto& [facts, count] : executions) {
+    mnemonics[facts->mnemonic] += count;
+    classes[class_name(facts->kind)] += count;
   }
   mix_table(
       mnemonics, all,
@@ -215,7 +286,7 @@ void CountTool::report_mix(const Table_& table, Report& out) {
                 {{"class", "class", ""}, {"count", "executions", ""}, {"percent", "share", "%"}}));
 }
 
-void CountTool::report_blocks(const Table_& table, Report& out) const {
+void CountTool::report_blocks(const CountTable& table, Report& out) const {
   std::vector<Block> blocks = blocks_of(table);
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Block& a, const Block& b) { return a.weight() > b.weight(); });
@@ -249,32 +320,39 @@ void CountTool::report_blocks(const Table_& table, Report& out) const {
 }
 
 /// The instructions that were executed most often, as they lie in memory.
-void CountTool::report_listing(const Table_& table, Report& out) const {
-  std::vector<const Table_::value_type*> rows;
-  for (const auto& row : table) rows.push_back(&row);
-  const std::size_t shown = std::min(listed_, rows.size());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
-    return a->second.executions > b->second.executions;
+void CountTool::report_listing(const CountTable& table, Report& out) const {
+  std::vector<const Row*> rows;
+  rows.reserve(table.size());
+  for (const Row& row : table) rows.push_back(&row);
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(listed_, rows.size()));
+  // The rows of the table are in order: those with as many executions stay so.
+  std::partial_sort(rows.begin(), rows.begin() + shown, rows.end(), [](const Row* a, const Row* b) {
+    if (a->counts.executions != b->counts.executions)
+      return a->counts.executions > b->counts.executions;
+    return a < b;
   });
-  rows.resize(shown);
-  std::sort(rows.begin(), rows.end(),
-            [](const auto* a, const auto* b) { return a->first < b->first; });
+  rows.resize(static_cast<std::size_t>(shown));
+  std::sort(rows.begin(), rows.end());
   Table& listing = out.table("listing", "instructions with most executions",
                              {{"address", "address", ""},
                               {"bytes", "bytes", ""},
                               {"text", "instruction", ""},
                               {"executions", "executions", ""},
                               {"iterations", "further iterations", ""}});
-  for (const auto* row : rows) {
-    listing.row({hexadecimal(row->first.linear.value), row->first.bytes_text(), row->first.text(),
-                 row->second.executions, row->second.further});
+  for (const Row* row : rows) {
+    listing.row({hexadecimal(row->key.linear.value), row->key.bytes_text(), row->key.text(),
+                 row->counts.executions, row->counts.further});
   }
 }
 
 void CountTool::report(Report& out) const {
-  const Table_ all = table();
+  CountTable all = table();
+  KnownFacts known;
   Counts sum;
-  for (const auto& [key, counts] : all) sum += counts;
+  for (Row& row : all) {
+    row.facts = &known.of(row.key);
+    sum += row.counts;
+  }
   out.value("instructions", "instructions", sum.executions - interrupted_);
   out.value("executions", "executions", sum.executions);
   out.value("iterations", "further iterations of REP", sum.further);
