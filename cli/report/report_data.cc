@@ -190,7 +190,7 @@ ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
       match = found.match();
     }
   };
-  const AnalysisResult result = run_analysis(file, plan, true, console);
+  AnalysisResult result = run_analysis(file, plan, true, console);
   if (!result.report.divergence && result.report.instructions <= what.range.from &&
       what.range.from != 0) {
     throw UsageError(fmt::format("{}: the range begins at {}, the run has {} instructions",
@@ -206,6 +206,7 @@ ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
   run.data["analyze"] = analysis_json(*result.analysis, what.range.from,
                                       std::min(result.report.instructions, what.range.to),
                                       result.report, result.sample);
+  run.symbols = std::move(result.symbols);
   run.data["explain"] = nullptr;
   run.data["waveform"] = nullptr;
   if (result.report.divergence && !options.capture.empty() &&

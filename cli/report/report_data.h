@@ -12,6 +12,7 @@
 #include "capture/bus/source.h"
 #include "cli/console.h"
 #include "cli/placed_recording.h"
+#include "events/names/symbols.h"
 #include "events/position.h"
 #include "replay/session/checkpoint_start.h"
 #include "replay/session/replay_report.h"
@@ -57,7 +58,8 @@ struct ReportedRun {
   bool adopts = false;    ///< some results were taken over from the bus
   Position end;           ///< of what was replayed
   std::optional<Divergence> divergence;
-  std::unique_ptr<view::RunIndex> index;  ///< of all that was replayed
+  std::unique_ptr<view::RunIndex> index;   ///< of all that was replayed
+  std::unique_ptr<const Symbols> symbols;  ///< of the recording, and of ReportOptions::symbols
 };
 
 /// Replays and asks. `machine` receives the place where the run ended, or is null. Throws what

@@ -122,8 +122,9 @@ void write_report(const std::string& path, std::vector<ReportedRecording> report
   std::vector<view::ExportedRun> exported;
   std::vector<Json> verdicts;
   for (ReportedRecording& one : reported) {
-    viewed.push_back(std::make_unique<ViewedRecording>(
-        std::move(one.placed), one.what.recording, options.symbols, options_of(one.run, options)));
+    viewed.push_back(std::make_unique<ViewedRecording>(std::move(one.placed), one.what.recording,
+                                                       std::move(one.run.symbols),
+                                                       options_of(one.run, options)));
     const view::ExportRange all = told_range(one);
     view::RunView& view = viewed.back()->view();
     const Json& verdict = verdicts.emplace_back(page_verdict(one));

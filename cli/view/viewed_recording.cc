@@ -27,10 +27,22 @@ std::string plain_name(const std::string& path) {
 ViewedRecording::ViewedRecording(PlacedRecording placed, const std::string& name,
                                  const std::vector<std::string>& symbols,
                                  view::RunViewOptions options)
-    : placed_(std::move(placed)), symbols_(tools::known_symbols(placed_.file, symbols)) {
+    : placed_(std::move(placed)),
+      symbols_(std::make_unique<const Symbols>(tools::known_symbols(placed_.file, symbols))) {
+  make_view(name, std::move(options));
+}
+
+ViewedRecording::ViewedRecording(PlacedRecording placed, const std::string& name,
+                                 std::unique_ptr<const Symbols> symbols,
+                                 view::RunViewOptions options)
+    : placed_(std::move(placed)), symbols_(std::move(symbols)) {
+  make_view(name, std::move(options));
+}
+
+void ViewedRecording::make_view(const std::string& name, view::RunViewOptions options) {
   options.name = plain_name(name);
   options.interrupted = interrupt_requested;
-  view_ = std::make_unique<view::RunView>(placed_.file, symbols_, std::move(options));
+  view_ = std::make_unique<view::RunView>(placed_.file, *symbols_, std::move(options));
 }
 
 void ViewedRecording::look_to(std::uint64_t instruction) {

@@ -26,14 +26,19 @@ class ViewedRecording {
   /// `symbols`: files of names. The options' name is `name` without its folders.
   ViewedRecording(PlacedRecording placed, const std::string& name,
                   const std::vector<std::string>& symbols, view::RunViewOptions options);
+  /// With these names, which include those of the recording.
+  ViewedRecording(PlacedRecording placed, const std::string& name,
+                  std::unique_ptr<const Symbols> symbols, view::RunViewOptions options);
   view::RunView& view() { return *view_; }
   const PlacedRecording& placed() const { return placed_; }
   /// Gets to know the run, up to this instruction at most. Throws Interrupted.
   void look_to(std::uint64_t instruction);
 
  private:
+  void make_view(const std::string& name, view::RunViewOptions options);
+
   PlacedRecording placed_;
-  Symbols symbols_;
+  std::unique_ptr<const Symbols> symbols_;
   std::unique_ptr<view::RunView> view_;
 };
 
