@@ -317,10 +317,13 @@ bool PageWalker::was_marked(std::uint64_t linear) const {
 /// has been made, or is about to be.
 void PageWalker::fill(const Entry& walked, const KeptPages::Page* kept, bool stored) {
   // Where the walk was the emulator's and says something else, the processor must have dropped the
-  // page before. A processor makes a clean page dirty itself, with the store that is to come.
+  // page before. It has, too, where a large page has been split, or pages have become one: what is
+  // walked now it would not have read. A processor makes a clean page dirty itself, with the store
+  // that is to come.
   const bool clean = kept != nullptr && !kept->dirty;
   const std::uint32_t marks = met_marks_ & ~(clean ? kDirty : 0u);
-  const bool differs = kept != nullptr && (marks != 0 || kept->frame != walked.frame);
+  const bool differs =
+      kept != nullptr && (marks != 0 || kept->frame != walked.frame || kept->large != walked.large);
   if (differs) tell_dropped_(walked.page << 12);
   Entry its = walked;
   // A store has been made: the page is dirty now, whatever its entry says.

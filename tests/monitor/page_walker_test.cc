@@ -329,6 +329,19 @@ TEST_F(KeptPageTest, IsDroppedPieceByPieceWhereALargePageWasSplit) {
   EXPECT_EQ(dropped(), Pages{});
 }
 
+/// Only the monitor's small TLB walks: a processor that holds the large page would not.
+TEST_F(KeptPageTest, IsDroppedWhereASplitPageIsWalkedForTheFirstTime) {
+  entry(directory_at(kLinear), 0xe7);
+  start(kPaging, kLarge);
+  walker_->set_dropped([this](std::uint64_t page) { dropped_.push_back(page); });
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x48000u);
+  program_writes(kAt, 0x48067);
+  program_writes(directory_at(kLinear), kTable | 0x27);
+  crowd_out();
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x48000u);
+  EXPECT_EQ(dropped(), Pages{kLinear});
+}
+
 TEST_F(PageWalkTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
   constexpr std::uint32_t kLinear = 0x080f63c0;
   const std::uint32_t at = table_at(kLinear);
