@@ -280,13 +280,22 @@ class QuickAccess {
 };
 
 /// Tells the recorder of what began before a store that RAM has already, as if RAM did not have it.
-void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
-  Processor& now = *monitor->now;
-  const Insn* const last = *now.begun;
-  const bool out =
-      now.recorder.take_out(address, static_cast<unsigned>(stored.size()), *now.next_begun, *last);
+/// It may go on in another page.
+void catch_up_before(std::uint64_t linear, std::uint64_t address,
+                     std::span<const std::uint8_t> stored) {
+  Recorder& recorder = monitor->now->recorder;
+  const Insn &first = *monitor->now->next_begun, &last = **monitor->now->begun;
+  const auto in_page = stored.first(std::min<std::size_t>(stored.size(), left_in_page(address)));
+  const auto behind = stored.subspan(in_page.size());
+  const auto second = behind.empty() ? std::nullopt : recorder.locate(linear + in_page.size());
+  const auto size = [](std::span<const std::uint8_t> bytes) {
+    return static_cast<unsigned>(bytes.size());
+  };
+  const bool out = recorder.take_out(address, size(in_page), first, last);
+  const bool out_behind = second && recorder.take_out(*second, size(behind), first, last);
   catch_up_quickly();
-  if (out) now.recorder.put_back(address, stored);
+  if (out) recorder.put_back(address, in_page);
+  if (out_behind) recorder.put_back(*second, behind);
 }
 
 /// An instruction starts that the recorder must look at by itself.
@@ -394,7 +403,7 @@ namespace {
   if (access.device)
     catch_up();
   else if (is_behind(*monitor->now))
-    catch_up_before(access.address, bytes);
+    catch_up_before(linear, access.address, bytes);
   monitor->now->recorder.settle();
   if (monitor->phase == Phase::armed) return watch_for_marker(access.address, bytes);
   if (access.is_quick() && monitor->now->recorder.store_unseen(insn, linear, access.address, bytes))

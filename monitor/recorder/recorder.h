@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -276,6 +277,10 @@ class Recorder {
   /// then. False, with nothing done, where that makes no difference to `first` and what follows it
   /// up to `last`.
   bool take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last);
+  /// The physical address of a linear one, without a trace.
+  std::optional<PhysicalAddress> locate(std::uint64_t linear) const {
+    return seen_.cpu.walker.locate(seen_.cpu.walker.reach(linear));
+  }
   void put_back(std::uint64_t address, std::span<const std::uint8_t> value) {
     seen_.cpu.memory.put(address, value);
   }
