@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "formats/io/json_text.h"
+#include "replay/processors/unshown_commands.h"
 #include "replay/processors/unshown_stores.h"
 
 namespace citcat {
@@ -121,7 +122,9 @@ void check_stores(const MachineFile& machine, const CrossCheck& check,
                   const ComparisonPolicy& policy, MachineVerdict& verdict) {
   for (std::size_t p = 0; p < verdict.processors.size(); ++p) {
     const ProcessorVerdict& its = verdict.processors[p];
-    if (its.match) check_changed_lines(machine, check, p, its.changed_lines, policy, verdict.bus);
+    if (!its.match) continue;
+    check_changed_lines(machine, check, p, its.changed_lines, policy, verdict.bus);
+    check_unasked_message(machine, check, p, policy, verdict.bus);
   }
 }
 

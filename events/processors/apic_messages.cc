@@ -157,6 +157,11 @@ std::string ApicMessages::taken(std::uint8_t processor, std::uint8_t vector) {
   return wrong;
 }
 
+std::optional<BusNote> ApicMessages::unasked(std::size_t processor) const {
+  const Processor& its = processors_[processor];
+  return its.registers.empty() ? std::nullopt : its.unasked;
+}
+
 std::optional<ApicMessages::Asked> ApicMessages::unsent() const {
   // A message takes a while on its own bus.
   constexpr std::uint64_t kLong = 64;

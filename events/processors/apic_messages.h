@@ -39,6 +39,10 @@ class ApicMessages {
   /// processor's last transaction.
   std::optional<Asked> unsent() const;
 
+  /// At the end: a message of a processor that has used the registers of its APIC as memory, and
+  /// asked for that message in no way that is seen.
+  std::optional<BusNote> unasked(std::size_t processor) const;
+
   /// A processor writes a register of its local APIC. Returns a message that it showed before that,
   /// and did not ask for.
   std::optional<BusNote> wrote(std::uint8_t processor, const BusTransaction& t);

@@ -55,6 +55,10 @@ class CrossCheck {
   const std::vector<std::vector<std::size_t>>& told_by_others() const { return told_by_others_; }
   /// Memory as the bus left it; nullopt of a device, and where nothing is known.
   std::optional<std::uint8_t> byte(PhysAddr a) const;
+  /// See ApicMessages::unasked().
+  std::optional<BusNote> unasked_message(std::size_t processor) const {
+    return messages_.unasked(processor);
+  }
   /// The processor that may hold another value of the byte in its cache.
   std::optional<std::uint8_t> owner(PhysAddr a) const { return owners_.owner(a); }
 

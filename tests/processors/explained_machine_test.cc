@@ -323,28 +323,34 @@ TEST_F(ExplainedMachine, AWriteBackThatTheCaptureLacksIsNamed) {
 }
 
 /// The replay sends the message, and the row that says so is lost. In the second case the processor
-/// reads the register before the bus shows the message.
+/// reads the register before the bus shows the message; in the third it accesses its APIC no more.
 TEST_F(ExplainedMachine, ACommandThatTheInternalValuesLackIsNamed) {
   if (!has_data()) GTEST_SKIP() << "without the shared captures";
   const struct {
+    const char* capture;
     int processor;
     std::uint64_t instruction;
     const char* row;
   } all[] = {
-      {0, 4679, "4679,APICWR,0000000000008236,00004609,00000004,fee00300,00000000\n"},
-      {1, 16555, "16555,APICWR,00000000000084aa,00004040,00000004,fee00300,00000000\n"},
+      {"spin64_tiny", 0, 4679,
+       "4679,APICWR,0000000000008236,00004609,00000004,fee00300,00000000\n"},
+      {"spin64_tiny", 1, 16555,
+       "16555,APICWR,00000000000084aa,00004040,00000004,fee00300,00000000\n"},
+      {"lin64_threads", 1, 104311,
+       "104311,APICWR,ffffffff810656ca,000008fb,00000004,fee00300,00000000\n"},
   };
   for (const auto& each : all) {
     SCOPED_TRACE(each.row);
+    const MachineData data(shared_file("smp") + "/smp_" + each.capture);
     const std::string name = "side." + std::to_string(each.processor) + ".csv";
-    const auto bytes = read_whole_file(data().path(name + ".zst"), std::uint64_t{1} << 30);
+    const auto bytes = read_whole_file(data.path(name + ".zst"), std::uint64_t{1} << 30);
     std::string rows(bytes.begin(), bytes.end());
     const std::size_t at = rows.find(each.row);
     ASSERT_NE(at, std::string::npos);
     write_file(path(name), rows.erase(at, std::strlen(each.row)));
-    std::vector<std::string> internal{data().path("side.0.csv.zst"), data().path("side.1.csv.zst")};
+    std::vector<std::string> internal{data.path("side.0.csv.zst"), data.path("side.1.csv.zst")};
     internal.at(static_cast<std::size_t>(each.processor)) = path(name);
-    import_capture(data().records('C'), internal);
+    import_capture(data.records('C'), internal);
     const Json cause = first_cause(explained());
     EXPECT_EQ(cause.value("cause", ""), "missing_command");
     EXPECT_EQ(cause.value("processor", 9), each.processor);

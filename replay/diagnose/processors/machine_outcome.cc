@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "replay/processors/unshown_commands.h"
 #include "replay/processors/unshown_stores.h"
 
 namespace citcat {
@@ -34,6 +35,7 @@ MachineOutcome outcome_of(const MachineFile& machine, const ComparisonPolicy& po
     if (outcome.replays.back().divergence) continue;
     const auto changed = lines_changed_in_cache(files[p], run.machine());
     check_changed_lines(machine, check, p, changed, policy, outcome.bus);
+    check_unasked_message(machine, check, p, policy, outcome.bus);
   }
   return outcome;
 }
