@@ -33,9 +33,7 @@ class Mmu {
       : engine_(engine), observer_(observer), walker_(memory, observer), tlb_(one_tlb) {}
 
   /// PageTableWalker::set_limits().
-  void set_limits(unsigned physical_bits, bool gigabyte_pages) {
-    walker_.set_limits(physical_bits, gigabyte_pages);
-  }
+  void set_limits(const PageTableWalker::Limits& limits) { walker_.set_limits(limits); }
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written, and
   /// the TLB is to lose what that drops.

@@ -33,10 +33,11 @@ PagingMode PagingMode::of(std::uint32_t cr0, std::uint32_t cr4, std::uint64_t ef
   return mode;
 }
 
-void PageTableWalker::set_limits(unsigned physical_bits, bool gigabyte_pages) {
-  const std::uint64_t address = (std::uint64_t{1} << std::min(physical_bits, kAddressBits)) - 1;
+void PageTableWalker::set_limits(const Limits& limits) {
+  limits_ = limits;
+  const std::uint64_t address =
+      (std::uint64_t{1} << std::min(limits.physical_bits, kAddressBits)) - 1;
   reserved_bits_ = kEntryAddress & ~address;
-  gigabyte_pages_ = gigabyte_pages;
 }
 
 void PageTableWalker::load_pointers(bool told) {
@@ -97,6 +98,7 @@ void PageTableWalker::fault(const Request& want, bool present, bool reserved) co
   const bool fetch =
       want.access == Access::execute && ((mode_.no_execute && mode_.pae) || mode_.keeps_from_user);
   const bool write = want.access == Access::write, user = want.rights == Rights::user;
+  if (reserved && limits_.is_emulated) present = false;
   throw PageFault{want.address, (present ? 1u : 0u) | (write ? 2u : 0u) | (user ? 4u : 0u) |
                                     (reserved ? 8u : 0u) | (fetch ? 16u : 0u)};
 }
@@ -129,7 +131,7 @@ void PageTableWalker::note_read(Walk& walk, PhysAddr at, std::uint32_t size, boo
 
 void PageTableWalker::finish_walk(Walk& walk, const Request& want, std::uint32_t rights,
                                   PhysAddr leaf_at, std::uint32_t leaf) {
-  walk.rights = rights & (kWritable | kUser | (mode_.long_mode ? kNoExecute : 0));
+  walk.rights = rights & (kWritable | kUser | kNoExecute);
   if (!permitted(walk.rights, want.access, want.rights)) {
     fault(want, true);
   }
@@ -139,9 +141,9 @@ void PageTableWalker::finish_walk(Walk& walk, const Request& want, std::uint32_t
   walk.leaf = want.effects ? updated : leaf;
 }
 
-void PageTableWalker::finish_table_walk(Walk& walk, const Request& want, PhysAddr pde_at,
-                                        std::uint32_t pde, PhysAddr pte_at, std::uint32_t pte) {
-  const std::uint32_t rights = pde & pte & (kWritable | kUser);
+void PageTableWalker::finish_table_walk(Walk& walk, const Request& want, std::uint32_t rights,
+                                        PhysAddr pde_at, std::uint32_t pde, PhysAddr pte_at,
+                                        std::uint32_t pte) {
   // The directory entry is marked first, but not for an access that is refused.
   if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.rights)) {
     write_entry(pde_at, pde | kAccessed);
@@ -158,7 +160,7 @@ PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
   note_read(walk, pde_at, 4, want.effects);
   if ((pde & kPresent) == 0) fault(want, false);
   if ((pde & kLarge) != 0 && mode_.large_pages) {
-    finish_walk(walk, want, pde, pde_at, pde);
+    finish_walk(walk, want, pde & (kWritable | kUser), pde_at, pde);
     // Bits 13 to 20 are bits 32 to 39 of the address (SDM vol. 3, table 4-4).
     const std::uint64_t page = (pde & 0xffc00000) | std::uint64_t{pde & 0x001fe000} << 19 |
                                (want.address.low32() & 0x003ff000);
@@ -170,7 +172,7 @@ PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
   const std::uint32_t pte = read_entry(pte_at);
   note_read(walk, pte_at, 4, want.effects);
   if ((pte & kPresent) == 0) fault(want, false);
-  finish_table_walk(walk, want, pde_at, pde, pte_at, pte);
+  finish_table_walk(walk, want, pde & pte & (kWritable | kUser), pde_at, pde, pte_at, pte);
   walk.frame = pte & ~kPageMask;
   return walk;
 }
@@ -178,25 +180,30 @@ PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
 std::uint64_t PageTableWalker::read_pae_entry(Walk& walk, PhysAddr at, bool effects) {
   std::uint64_t entry = read_entry(at);
   if ((entry & kPresent) != 0) entry |= std::uint64_t{read_entry(at.plus32(4))} << 32;
-  // Such as no-execute, which is carried out in long mode alone.
-  if ((entry & kPresent) != 0 && entry >> kAddressBits != 0)
-    throw UndefinedMemory{at, 8, "page-table entry with bits above its address"};
   note_read(walk, at, 8, effects);
   return entry;
+}
+
+/// Of an entry of eight bytes.
+std::uint32_t PageTableWalker::rights_of(std::uint64_t entry) const {
+  const bool no_execute = mode_.no_execute && entry >> 63 != 0;
+  return (static_cast<std::uint32_t>(entry) & (kWritable | kUser)) | (no_execute ? kNoExecute : 0);
 }
 
 PageTableWalker::Walk PageTableWalker::walk_pae(const Request& want) {
   Walk walk;
   const std::uint64_t directory_pointer = pointer(want);
   if ((directory_pointer & kPresent) == 0) fault(want, false);
-  constexpr std::uint32_t kLargePage = 0x1fffff;
+  constexpr unsigned kLargeShift = 21;
+  constexpr std::uint32_t kLargePage = (1u << kLargeShift) - 1;
   const PhysAddr directory = PhysAddr{directory_pointer & kEntryAddress};
   const PhysAddr pde_at = directory.plus32(want.address.low32() >> 18 & 0xff8);
   const std::uint64_t pde = read_pae_entry(walk, pde_at, want.effects);
   const auto low_pde = static_cast<std::uint32_t>(pde);
   if ((pde & kPresent) == 0) fault(want, false);
+  refuse_reserved_pae(want, pde, (pde & kLarge) != 0 ? kLargeShift : 0);
   if ((pde & kLarge) != 0) {
-    finish_walk(walk, want, low_pde, pde_at, low_pde);
+    finish_walk(walk, want, rights_of(pde), pde_at, low_pde);
     const std::uint64_t page = (pde & kEntryAddress & ~std::uint64_t{kLargePage}) |
                                (want.address.page_begin().low32() & kLargePage);
     walk.frame = page;
@@ -207,7 +214,11 @@ PageTableWalker::Walk PageTableWalker::walk_pae(const Request& want) {
   const PhysAddr pte_at = table.plus32(want.address.low32() >> 9 & 0xff8);
   const std::uint64_t pte = read_pae_entry(walk, pte_at, want.effects);
   if ((pte & kPresent) == 0) fault(want, false);
-  finish_table_walk(walk, want, pde_at, low_pde, pte_at, static_cast<std::uint32_t>(pte));
+  refuse_reserved_pae(want, pte, 0);
+  const std::uint32_t of_table = rights_of(pde), of_page = rights_of(pte);
+  const std::uint32_t rights =
+      (of_table & of_page & (kWritable | kUser)) | ((of_table | of_page) & kNoExecute);
+  finish_table_walk(walk, want, rights, pde_at, low_pde, pte_at, static_cast<std::uint32_t>(pte));
   walk.frame = pte & kEntryAddress;
   return walk;
 }
@@ -231,8 +242,8 @@ PageTableWalker::Walk PageTableWalker::walk_four_level(const Request& want) {
     if ((entry & kPresent) == 0) fault(want, false);
     const bool page = level == kLevels - 1 || ((entry & kLarge) != 0 && level != 0);
     refuse_reserved(want, entry, page ? shift : 0, level);
-    rights &= static_cast<std::uint32_t>(entry) | kNoExecute;
-    if (mode_.no_execute && entry >> 63 != 0) rights |= kNoExecute;
+    const std::uint32_t its = rights_of(entry);
+    rights = (rights & (its | kNoExecute)) | (its & kNoExecute);
     if (page) break;
     table = PhysAddr{entry & kEntryAddress};
   }
@@ -267,12 +278,22 @@ void PageTableWalker::refuse_reserved(const Request& want, std::uint64_t entry, 
   constexpr unsigned kPatBit = 12, kSmallPage = 12, kGigabyte = 30;
   bool reserved = (!mode_.no_execute && entry >> 63 != 0) || (entry & reserved_bits_) != 0;
   if (level == 0) reserved |= (entry & kLarge) != 0;
-  if (page_shift == kGigabyte && !gigabyte_pages_) reserved = true;
+  if (page_shift == kGigabyte && !limits_.gigabyte_pages) reserved = true;
   if (page_shift > kSmallPage) {
     const std::uint64_t below = (std::uint64_t{1} << page_shift) - (std::uint64_t{2} << kPatBit);
     reserved |= (entry & below) != 0;
   }
   if (reserved) fault(want, true, true);
+}
+
+/// The same of PAE's tables outside long mode, whose entries have no bits for software above the
+/// address (SDM vol. 3, tables 4-9 to 4-11).
+void PageTableWalker::refuse_reserved_pae(const Request& want, std::uint64_t entry,
+                                          unsigned page_shift) const {
+  constexpr std::uint64_t kAboveAddress = 0x7ff0'0000'0000'0000;
+  if ((entry & kAboveAddress) != 0) fault(want, true, true);
+  constexpr unsigned kDirectoryLevel = 1;
+  refuse_reserved(want, entry, page_shift, kDirectoryLevel);
 }
 
 }  // namespace citcat

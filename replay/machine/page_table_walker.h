@@ -72,9 +72,15 @@ class PageTableWalker {
     mode_ = mode;
     cr3_ = cr3;
   }
-  /// Sets how many bits physical addresses have by CPUID, and whether there are pages of 1 GiB.
-  /// Entries of long mode with other bits, or such pages, are reserved.
-  void set_limits(unsigned physical_bits, bool gigabyte_pages);
+  /// What CPUID says of page tables.
+  struct Limits {
+    unsigned physical_bits = kAddressBits;  ///< of an address; entries with others are reserved
+    bool gigabyte_pages = true;             ///< without them their entries are reserved
+    /// QEMU says of a fault by a reserved bit that the page was not present (QEMU 10,
+    /// target/i386/tcg/system/excp_helper.c, mmu_translate()), against Intel SDM vol. 3, 4.7.
+    bool is_emulated = false;
+  };
+  void set_limits(const Limits& limits);
 
   /// Throws PageFault, or UndefinedMemory.
   Walk walk(const Request& want);
@@ -95,10 +101,12 @@ class PageTableWalker {
   /// Checks rights at the entry that maps the page and marks it; the frame is the caller's.
   void finish_walk(Walk& walk, const Request& want, std::uint32_t rights, PhysAddr leaf_at,
                    std::uint32_t leaf);
-  void finish_table_walk(Walk& walk, const Request& want, PhysAddr pde_at, std::uint32_t pde,
-                         PhysAddr pte_at, std::uint32_t pte);
+  void finish_table_walk(Walk& walk, const Request& want, std::uint32_t rights, PhysAddr pde_at,
+                         std::uint32_t pde, PhysAddr pte_at, std::uint32_t pte);
   void refuse_reserved(const Request& want, std::uint64_t entry, unsigned page_shift,
                        unsigned level) const;
+  void refuse_reserved_pae(const Request& want, std::uint64_t entry, unsigned page_shift) const;
+  std::uint32_t rights_of(std::uint64_t entry) const;
   PhysAddr pointer_at(unsigned index) const {
     return PhysAddr{(cr3_ & ~std::uint64_t{0x1f}) + 8 * index};
   }
@@ -114,7 +122,7 @@ class PageTableWalker {
   WalkObserver& observer_;
   PagingMode mode_;
   std::uint64_t cr3_ = 0;
-  bool gigabyte_pages_ = true;
+  Limits limits_;
   std::uint64_t reserved_bits_ = 0;  ///< bits of an entry above the processor's addresses
   Pointers pointers_{};
 };

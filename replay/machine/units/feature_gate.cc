@@ -23,8 +23,11 @@ void FeatureGate::take_limits() const {
   const CpuidLeaf* const address = model_registers_.cpuid_leaf(kAddressLeaf);
   const CpuidLeaf* const extended = model_registers_.cpuid_leaf(kExtendedFeatureLeaf);
   const unsigned bits = address == nullptr ? 0 : address->eax & 0xff;
-  cpu_.mmu.set_limits(bits == 0 ? kAddressBits : bits,
-                      extended == nullptr || (extended->edx >> kGigabytePages & 1) != 0);
+  PageTableWalker::Limits limits;
+  if (bits != 0) limits.physical_bits = bits;
+  limits.gigabyte_pages = extended == nullptr || (extended->edx >> kGigabytePages & 1) != 0;
+  limits.is_emulated = model_registers_.is_emulated();
+  cpu_.mmu.set_limits(limits);
 }
 
 void FeatureGate::check_feature(const DecodedInstruction& info) const {
