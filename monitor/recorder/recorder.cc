@@ -37,9 +37,6 @@ void Recorder::begin_with(std::uint32_t window) {
 const char* Recorder::problem() const {
   const ObservedProcessor& cpu = seen_.cpu;
   if (cpu.log.failed()) return "the emulator's log of interrupts cannot be followed further";
-  if (cpu.walker.met_no_execute())
-    return "a page is marked no-execute, which no replayer supports; choose a processor without "
-           "it, such as -cpu pentium3";
   return nullptr;
 }
 

@@ -159,10 +159,7 @@ std::optional<std::uint64_t> PageWalker::read_pae_entry(PhysicalAddress address,
   const auto low = read_entry(address, sets, names);
   const auto high = low ? read_entry(address + 4) : std::nullopt;
   if (!high || (*low & kPresent) == 0) return std::nullopt;
-  const std::uint64_t entry = std::uint64_t{*high} << 32 | *low;
-  if (entry >> 63 == 0) return entry;
-  met_no_execute_ = true;
-  return std::nullopt;
+  return std::uint64_t{*high} << 32 | *low;
 }
 
 /// Two levels of tables below the pointers that the processor keeps (Intel SDM vol. 3, 4.4).

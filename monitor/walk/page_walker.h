@@ -130,10 +130,6 @@ class PageWalker {
   /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint64_t linear);
 
-  /// Whether a walk met an entry of PAE's tables that is marked no-execute, which no replayer holds
-  /// outside long mode.
-  bool met_no_execute() const { return met_no_execute_; }
-
   /// Page-directory pointers are kept in the processor outside long mode alone.
   bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
   /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
@@ -233,7 +229,6 @@ class PageWalker {
   std::array<unsigned, kSets> next_{};
   std::array<Entry*, kFound> found_;         ///< where pages were found last, or anywhere in tlb_
   std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
-  bool met_no_execute_ = false;
   std::uint32_t met_marks_ = 0;  ///< bits that the emulator has set and the last walk met
   KeptPages kept_;
   std::function<void(std::uint64_t page)> tell_dropped_ = [](std::uint64_t) {};
