@@ -2,9 +2,9 @@
 // to no block.
 //
 // Some functions of QEMU that are no part of its plugin interface are used, found by name at start:
-// qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers,
-// cpu_physical_memory_rw, for ROM, cpu_exit and current_cpu, where several processors take turns,
-// and cpu_physical_memory_map and _unmap, for memory beyond 4 GiB.
+// qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers, cpu_exit and
+// current_cpu, where several processors take turns, and those of physical_memory.h, for ROM and for
+// memory beyond 4 GiB.
 
 #include <dlfcn.h>
 
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "monitor/qemu/monitor.h"
+#include "monitor/qemu/physical_memory.h"
 #include "monitor/qemu/recorded_window.h"
 #include "monitor/qemu/translation.h"
 
@@ -108,8 +109,14 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
       return -1;
     }
   if (monitor->options.observe) monitor->memory.only_observe();
-  monitor->memory.set_physical_access(
-      reinterpret_cast<GuestMemory::PhysicalAccess>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_rw")));
+  const GuestMemory::PhysicalAccess access = find_physical_access();
+  if (access == nullptr) {
+    std::fprintf(stderr,
+                 "citcat-monitor: error: this QEMU exports neither cpu_physical_memory_rw nor "
+                 "physical_memory_read and physical_memory_write\n");
+    return -1;
+  }
+  monitor->memory.set_physical_access(access);
   if (!monitor->log.open(monitor->options.log)) {
     std::fprintf(stderr, "citcat-monitor: error: the log %s cannot be mapped\n",
                  monitor->options.log.c_str());

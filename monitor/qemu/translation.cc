@@ -1,6 +1,5 @@
 #include "monitor/qemu/translation.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "monitor/qemu/monitor.h"
+#include "monitor/qemu/physical_memory.h"
 #include "monitor/qemu/recorded_window.h"
 #include "monitor/qemu/start_watch.h"
 #include "monitor/qemu/turn_taking.h"
@@ -62,11 +62,7 @@ CodeSize likely_code_size(QemuRegisters& registers) {
 /// Once there is a machine, before the first address of its RAM is asked for.
 bool find_high_memory() {
   if (std::exchange(monitor->knows_high_memory, true)) return true;
-  const auto map =
-      reinterpret_cast<GuestMemory::Map>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_map"));
-  const auto unmap =
-      reinterpret_cast<GuestMemory::Unmap>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_unmap"));
-  return monitor->memory.find_high(map, unmap);
+  return monitor->memory.find_high(find_physical_map(), find_physical_unmap());
 }
 
 /// Room for a block's instructions, for good: blocks live until they are translated anew. They are

@@ -1,0 +1,14 @@
+#pragma once
+// QEMU's functions for physical memory, which are no part of its plugin interface: found by the
+// names that they have up to QEMU 11.0, or since 11.1.
+
+#include "monitor/bus/guest_memory.h"
+
+namespace citcat::monitor {
+
+/// Null where this QEMU exports them by neither name.
+GuestMemory::PhysicalAccess find_physical_access();
+GuestMemory::Map find_physical_map();
+GuestMemory::Unmap find_physical_unmap();
+
+}  // namespace citcat::monitor
