@@ -1,7 +1,7 @@
 # Debian packages: `cpack` in a release build tree.
 #
 #   citcat          the program, its monitor for QEMU, manual pages, completion, documentation
-#   libcitcat0.1    the C library, and the Unicorn that program and library load
+#   libcitcat0.1    the C library, and the Unicorn that program and library load, if it is no package
 #   libcitcat-dev   headers, static libraries, CMake package and pkg-config files, examples
 #   citcat-dkms     the driver's source, for DKMS
 #
@@ -66,6 +66,17 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION}),
 libboost-iostreams-dev, libminizip-dev, libdeflate-dev, libzstd-dev, liblzma-dev, zlib1g-dev, \
 libxxhash-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev, libelf-dev, python3:any")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, pkg-config")
+
+# No file that is installed names Debian's own Unicorn, because it is opened when it is first used.
+if(NOT unicorn_bundled)
+  file(REAL_PATH ${unicorn_library} unicorn_file)
+  execute_process(COMMAND dpkg-query --search ${unicorn_file} OUTPUT_VARIABLE unicorn_owner ERROR_QUIET)
+  if(unicorn_owner MATCHES "^([^:, ]+)")
+    set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${CMAKE_MATCH_1} (>= 2.1.1)")
+    string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libunicorn-dev (>= 2.1.1)")
+  endif()
+endif()
+
 set(CPACK_COMPONENT_DEV_DESCRIPTION
   "instruction traces from captures of a processor's bus - development\n${what} the headers of the C library, the C++ libraries, what
 CMake and pkg-config need, and examples.")
