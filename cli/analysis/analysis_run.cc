@@ -55,7 +55,7 @@ std::optional<tools::WindowPlan> windows_of(const AnalysisPlan& plan, std::uint6
 
 std::optional<Scope> scope_of(const AnalysisPlan& plan, const Setup& setup) {
   if (plan.where.empty()) return std::nullopt;
-  return Scope(plan.where, *setup.names, setup.processor);
+  return Scope(plan.where, *setup.names, setup.processor, setup.processors);
 }
 
 /// Names the processor of `file` where it is one of a machine's.
@@ -63,16 +63,11 @@ void share_bus(const RecordingFile& file, Setup& setup) {
   std::optional<MachineFile> found = MachineFile::find(file.container().path());
   if (!found) return;
   setup.processor = file.number();
+  setup.processors = file.recordings();
   setup.bus_turns = [machine = std::move(*found)] {
     const std::vector<RecordingFile> all = open_processors(machine);
     return std::make_shared<const BusTurns>(shared_bus_of(machine, all), all.size());
   };
-}
-
-/// Refuses a condition that names a processor which the machine lacks.
-void require_processors(const RecordingFile& file, const Setup& setup, const std::string& where) {
-  // A capture of one processor may have several recordings.
-  (void)Scope(where, *setup.names, setup.processor, setup.bus_turns ? file.recordings() : 1);
 }
 
 Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSource& names,
@@ -88,7 +83,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.output = plan.output;
   setup.spool = plan.spool;
   if (file.recordings() > 1) share_bus(file, setup);
-  if (!plan.where.empty()) require_processors(file, setup, plan.where);
+  (void)scope_of(plan, setup);  // a wrong condition is refused before anything runs
   return setup;
 }
 

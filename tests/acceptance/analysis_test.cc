@@ -56,7 +56,7 @@ Told tell(const ImportedRecording& imported, const Asked& asked, bool begins = t
       tools::find_tools(std::move(requests)), setup,
       asked.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(asked.by));
   std::optional<tools::Scope> scope;
-  if (!asked.where.empty()) scope.emplace(asked.where, *told.names, 0);
+  if (!asked.where.empty()) scope.emplace(asked.where, *told.names, 0, 1);
   tools::HostOptions options;
   options.from = asked.from;
   options.to = asked.to;

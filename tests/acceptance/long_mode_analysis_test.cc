@@ -117,7 +117,7 @@ class LongModeAnalysis : public TemporaryFolder {
     for (const std::string& r : requests) parsed.push_back(tools::ToolOptions::parse(r));
     tools::Analysis analysis(tools::find_tools(std::move(parsed)), setup, {});
     std::optional<tools::Scope> scope;
-    if (!where.empty()) scope.emplace(where, names, 0);
+    if (!where.empty()) scope.emplace(where, names, 0, 1);
     tools::HostOptions options;
     options.to = kTo;
     options.scope = scope ? &*scope : nullptr;

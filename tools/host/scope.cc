@@ -152,7 +152,8 @@ class Scope::Parser {
         scope_.names_processes_ = true;
         break;
       case Term::Kind::processor: {
-        const std::uint64_t meant = number(value, kMostProcessors - 1);
+        constexpr std::uint64_t kMostNumber = 13;  // as positions P:N have them
+        const std::uint64_t meant = number(value, kMostNumber);
         if (meant >= processors_) {
           throw UsageError("--where: processor=" + value + ": " +
                            (processors_ == 1 ? "the recording has one processor, number 0"

@@ -21,16 +21,13 @@ namespace citcat::tools {
 
 class Scope {
  public:
-  /// Processors have numbers below this, as in positions P:N.
-  static constexpr std::size_t kMostProcessors = 14;
-
   /// Everything.
   Scope();
-  /// Throws UsageError where the text is no expression. `names` must outlive the scope.
-  /// `processor`: whose run it is of. `processors`: how many the machine has, if that is known; it
-  /// then throws also where the text names another.
+  /// Throws UsageError where the text is no expression, or names a processor that the machine
+  /// lacks. `names` must outlive the scope. `processor`: whose run the text is about, one of
+  /// `processors` numbers from 0 on.
   Scope(const std::string& text, const NameSource& names, std::size_t processor,
-        std::size_t processors = kMostProcessors);
+        std::size_t processors);
   Scope(Scope&&) noexcept;
   Scope& operator=(Scope&&) noexcept;
   ~Scope();

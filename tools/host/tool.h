@@ -270,9 +270,10 @@ struct Setup {
   bool begins = true;
   /// Outlives the tool; null as `recording` is.
   const NameSource* names = nullptr;
-  /// In a machine with several processors: the number of this one, and a function that finds the
-  /// order of their runs on the bus, which takes a pass over the evidence of all; else empty.
-  std::size_t processor = 0;
+  /// In a machine with several processors: the number of this one, how many there are, and a
+  /// function that finds the order of their runs on the bus, which takes a pass over the evidence
+  /// of all; else empty.
+  std::size_t processor = 0, processors = 1;
   std::function<std::shared_ptr<const BusTurns>()> bus_turns;
   std::string output;  ///< where a tool whose result is a file puts it (tool_output.h)
   /// The group that the tool is for, such as "process=sh,level=3"; empty without --by.

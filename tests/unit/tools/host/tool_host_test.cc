@@ -45,7 +45,7 @@ Recording plain_code_and(std::initializer_list<int> bytes, std::uint64_t instruc
 nlohmann::ordered_json told(const Recording& recording, const std::vector<std::string>& tools,
                             ExecutionPath path, const std::string& where = "") {
   const NameSource names;
-  const Scope scope = where.empty() ? Scope() : Scope(where, names, 0);
+  const Scope scope = where.empty() ? Scope() : Scope(where, names, 0, 1);
   Setup setup;
   setup.recording = &recording;
   setup.machine = MachineFacts::of(recording);
