@@ -278,8 +278,7 @@ void CrossCheck::take(const SharedEvent& event) {
 
 /// A monitor shows what a flush writes back before it shows the flush.
 void CrossCheck::flush(const SharedEvent& event) {
-  constexpr std::uint8_t kInvd = 1;
-  if (event.t.data[0] == kInvd) return owners_.throw_away(event.processor);
+  if (!writes_back(event.t)) return owners_.throw_away(event.processor);
   for (const PhysAddr line : owners_.write_back_all(event.processor)) {
     SharedEvent its = event;
     its.t.address = line;

@@ -16,6 +16,12 @@
 
 namespace citcat {
 
+/// Whether a flush is WBINVD, and not INVD, which throws away what is modified.
+inline bool writes_back(const BusTransaction& flush) {
+  constexpr std::uint8_t kWbinvd = 2;  // BusOp::flush
+  return flush.data[0] == kWbinvd;
+}
+
 class LineOwners {
  public:
   LineOwners(std::size_t processors, std::uint32_t line_bytes)

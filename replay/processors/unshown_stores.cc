@@ -48,8 +48,8 @@ struct ShownLines {
   }
   /// Each new position of the processor, with its clock, ascending.
   std::vector<std::pair<Position, std::uint64_t>> clocks;
-  std::vector<Position> flushes;  ///< WBINVD, ascending
-  bool flushed_behind(Position store) const { return !flushes.empty() && store < flushes.back(); }
+  std::optional<Position> flushed;  ///< by the last WBINVD
+  bool flushed_behind(Position store) const { return flushed && store < *flushed; }
 };
 
 ShownLines shown_lines(const RecordingFile& file, const std::vector<PhysAddr>& lines,
@@ -62,7 +62,7 @@ ShownLines shown_lines(const RecordingFile& file, const std::vector<PhysAddr>& l
       shown.end = t.position;
       shown.clocks.emplace_back(t.position, t.clock);
     }
-    if (t.op == BusOp::flush) shown.flushes.push_back(t.position);
+    if (t.op == BusOp::flush && writes_back(t)) shown.flushed = t.position;
     const PhysAddr line = t.address.begin_of(line_bytes);
     if (t.is_memory() && std::binary_search(lines.begin(), lines.end(), line))
       shown.last[line] = t.position;
