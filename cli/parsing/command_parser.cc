@@ -37,19 +37,28 @@ void check_word(CLI::Option& option, std::function<bool(const std::string&)> acc
       "");
 }
 
-/// CLI11 takes negative and too large numbers for unsigned types, and 010 for 8.
+/// The number that a word is. CLI11 takes negative and too large ones for unsigned types, and 010
+/// for 8.
 template <class T>
-bool is_number(const std::string& word) {
+std::optional<T> number_of(const std::string& word) {
   T value{};
-  if constexpr (std::is_unsigned_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     const bool hexadecimal = word.starts_with("0x") || word.starts_with("0X");
-    if (!hexadecimal && word.size() > 1 && word[0] == '0') return false;
+    const std::size_t digits = hexadecimal ? 2 : word.starts_with('-') ? 1 : 0;
+    if (!hexadecimal && word.size() > digits + 1 && word[digits] == '0') return std::nullopt;
     const char* const end = word.data() + word.size();
     const auto [behind, error] =
         std::from_chars(word.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
-    return error == std::errc() && behind == end;
+    if (error != std::errc() || behind != end) return std::nullopt;
+  } else if (!CLI::detail::lexical_cast(word, value)) {
+    return std::nullopt;
   }
-  return CLI::detail::lexical_cast(word, value);
+  return value;
+}
+
+template <class T>
+bool is_number(const std::string& word) {
+  return number_of<T>(word).has_value();
 }
 
 template <class T>
@@ -120,8 +129,8 @@ ParserOption ParserOption::in_range(T least, T most) const {
   check_word(
       *option_,
       [least, most](const std::string& word) {
-        T value{};
-        return CLI::detail::lexical_cast(word, value) && least <= value && value <= most;
+        const auto value = number_of<T>(word);
+        return value && least <= *value && *value <= most;
       },
       fmt::format("a number from {} to {}", least, most));
   return *this;

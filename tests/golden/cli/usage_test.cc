@@ -61,6 +61,12 @@ TEST_F(Usage, ANumberIsNeitherNegativeNorTooLargeNorOctal) {
     EXPECT_EQ(result.exit_code, 2) << limit;
     EXPECT_THAT(result.err, HasSubstr("expected a number")) << limit;
   }
+  // A number within limits, which may have a sign.
+  for (const char* const jobs : {"-3", "0", "02", "99999999999", "1.0"}) {
+    const ProcessResult result = run({"analyze", "pc.citcat", "--tool", "count", "--jobs", jobs});
+    EXPECT_EQ(result.exit_code, 2) << jobs;
+    EXPECT_THAT(result.err, HasSubstr("--jobs: expected a number")) << jobs;
+  }
   for (const char* const limit : {"0", "3", "0x10", "18446744073709551615"}) {
     good({"why", "pc.citcat", "--at", "100", "--register", "ax", "--limit", limit});
   }
