@@ -17,15 +17,6 @@ Json refused(int number, const std::string& why) {
   return {{"id", number}, {"verified", false}, {"message", why}};
 }
 
-/// What one of several wants; a wrong one leaves the others alone.
-Json each_answer(int number, const std::function<Json()>& answer) {
-  try {
-    return answer();
-  } catch (const UsageError& e) {
-    return refused(number, e.what());
-  }
-}
-
 }  // namespace
 
 std::string data_name(LinearAddr at, std::uint32_t bytes) {
@@ -42,71 +33,65 @@ Breakpoints::Set& Breakpoints::begin_set(const std::string& key, const char* rea
   return set;
 }
 
+Json Breakpoints::answer_each(const Arguments& arguments,
+                              const std::function<Json(const Arguments&, int)>& answer) {
+  Json all = Json::array();
+  arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
+    const int number = ++last_;
+    try {
+      all.push_back(answer(wanted, number));
+    } catch (const UsageError& e) {
+      all.push_back(refused(number, e.what()));
+    }
+  });
+  return all;
+}
+
 Json Breakpoints::set_lines(const Arguments& arguments, const Debuggee& debuggee) {
   const Arguments source = arguments.object("source");
   const std::string path = source.text("path").value_or(source.text("name").value_or(""));
   if (path.empty()) throw UsageError("source: expected a path");
   Set& set = begin_set("line " + path, "breakpoint");
-  Json answer = Json::array();
-  arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
+  return answer_each(arguments, [&](const Arguments& wanted, int number) -> Json {
     const auto line = static_cast<int>(wanted.integer("line", 0, 1, kMostLines));
-    const int number = ++last_;
     if (debuggee.lines().empty()) {
-      answer.push_back(refused(number, SourceLines::are_built()
-                                           ? "no program with source lines was given (symbols)"
-                                           : "this build reads no source lines (libdw)"));
-      return;
+      return refused(number, SourceLines::are_built()
+                                 ? "no program with source lines was given (symbols)"
+                                 : "this build reads no source lines (libdw)");
     }
     const std::vector<SourcePlace> places = debuggee.lines().at_line(path, line);
-    if (places.empty()) {
-      answer.push_back(refused(number, "there is no code of this line"));
-      return;
-    }
+    if (places.empty()) return refused(number, "there is no code of this line");
     for (const SourcePlace& place : places) {
       set.stops.push_back({StopKind::hardware_breakpoint, place.begin, 1, number});
     }
-    answer.push_back({{"id", number},
-                      {"verified", true},
-                      {"line", places.front().line},
-                      {"instructionReference", memory_reference(places.front().begin)}});
+    return {{"id", number},
+            {"verified", true},
+            {"line", places.front().line},
+            {"instructionReference", memory_reference(places.front().begin)}};
   });
-  return answer;
 }
 
 Json Breakpoints::set_functions(const Arguments& arguments, const Debuggee& debuggee) {
   Set& set = begin_set("functions", "function breakpoint");
-  Json answer = Json::array();
-  arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
-    const std::string name = wanted.required_text("name");
-    const int number = ++last_;
-    const auto found = debuggee.symbols().named(name);
-    if (!found) {
-      answer.push_back(refused(number, "no symbol has this name"));
-      return;
-    }
-    set.stops.push_back({StopKind::hardware_breakpoint, found->symbol->address, 1, number});
-    answer.push_back({{"id", number},
-                      {"verified", true},
-                      {"instructionReference", memory_reference(found->symbol->address)}});
+  return answer_each(arguments, [&](const Arguments& wanted, int number) -> Json {
+    const auto found = debuggee.symbols().named(wanted.required_text("name"));
+    if (!found) return refused(number, "no symbol has this name");
+    const LinearAddr at = found->symbol->address;
+    set.stops.push_back({StopKind::hardware_breakpoint, at, 1, number});
+    return {{"id", number}, {"verified", true}, {"instructionReference", memory_reference(at)}};
   });
-  return answer;
 }
 
 Json Breakpoints::set_instructions(const Arguments& arguments) {
   Set& set = begin_set("instructions", "instruction breakpoint");
-  Json answer = Json::array();
-  arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
-    const int number = ++last_;
-    answer.push_back(each_answer(number, [&]() -> Json {
-      const std::uint64_t base =
-          parse_reference(wanted.required_text("instructionReference"), "instructionReference");
-      const std::int64_t offset = wanted.integer("offset", 0, -kMostOffset, kMostOffset);
-      const LinearAddr at{base + static_cast<std::uint64_t>(offset)};
-      set.stops.push_back({StopKind::hardware_breakpoint, at, 1, number});
-      return {{"id", number}, {"verified", true}, {"instructionReference", memory_reference(at)}};
-    }));
+  return answer_each(arguments, [&](const Arguments& wanted, int number) -> Json {
+    const std::uint64_t base =
+        parse_reference(wanted.required_text("instructionReference"), "instructionReference");
+    const std::int64_t offset = wanted.integer("offset", 0, -kMostOffset, kMostOffset);
+    const LinearAddr at{base + static_cast<std::uint64_t>(offset)};
+    set.stops.push_back({StopKind::hardware_breakpoint, at, 1, number});
+    return {{"id", number}, {"verified", true}, {"instructionReference", memory_reference(at)}};
   });
-  return answer;
 }
 
 Breakpoints::Stop Breakpoints::data_stop(const Arguments& wanted, int number) {
@@ -128,17 +113,12 @@ Breakpoints::Stop Breakpoints::data_stop(const Arguments& wanted, int number) {
 Json Breakpoints::set_data(const Arguments& arguments,
                            const std::function<bool(LinearAddr, std::uint32_t)>& is_mapped) {
   Set& set = begin_set("data", "data breakpoint");
-  Json answer = Json::array();
-  arguments.each("breakpoints", kMost, [&](const Arguments& wanted) {
-    const int number = ++last_;
-    answer.push_back(each_answer(number, [&]() -> Json {
-      const Stop stop = data_stop(wanted, number);
-      set.stops.push_back(stop);
-      if (is_mapped(stop.at, stop.size)) return {{"id", number}, {"verified", true}};
-      return refused(number, "nothing is mapped there yet; it takes effect when something is");
-    }));
+  return answer_each(arguments, [&](const Arguments& wanted, int number) -> Json {
+    const Stop stop = data_stop(wanted, number);
+    set.stops.push_back(stop);
+    if (is_mapped(stop.at, stop.size)) return {{"id", number}, {"verified", true}};
+    return refused(number, "nothing is mapped there yet; it takes effect when something is");
   });
-  return answer;
 }
 
 void Breakpoints::put_into(DebugTarget& target) const {

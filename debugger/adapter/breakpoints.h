@@ -47,6 +47,10 @@ class Breakpoints {
     std::vector<Stop> stops;
   };
   Set& begin_set(const std::string& key, const char* reason);
+  /// What `answer` says of each breakpoint that is wanted, with its number; a wrong one is refused
+  /// by itself.
+  Json answer_each(const Arguments& arguments,
+                   const std::function<Json(const Arguments&, int)>& answer);
   static Stop data_stop(const Arguments& wanted, int number);
   template <class F>
   void each_met(const MoveEnd& end, LinearAddr pc, F&& f) const;

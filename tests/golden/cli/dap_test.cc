@@ -329,6 +329,18 @@ TEST_F(DapCommand, AWrongBreakpointLeavesTheOthersAlone) {
     EXPECT_FALSE(set.at(0).at("verified").get<bool>()) << wrong;
     EXPECT_TRUE(set.at(1).at("verified").get<bool>()) << set.dump();
   }
+  set = editor
+            .body("setBreakpoints", {{"source", {{"path", "watched.s"}}},
+                                     {"breakpoints", {{{"line", -1}}, {{"line", 1}}}}})
+            .at("breakpoints");
+  EXPECT_EQ(set.size(), 2u);
+  EXPECT_NE(set.at(0).at("message").get<std::string>().find("line"), std::string::npos);
+  set = editor
+            .body("setFunctionBreakpoints",
+                  {{"breakpoints", Json::array({{{"title", "x"}}, {{"name", "nowhere"}}})}})
+            .at("breakpoints");
+  EXPECT_NE(set.at(0).at("message").get<std::string>().find("name"), std::string::npos);
+  EXPECT_EQ(set.at(1).at("message"), "no symbol has this name");
   editor.body("disconnect");
   EXPECT_EQ(editor.finish(), 0);
 }
