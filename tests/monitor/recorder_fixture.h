@@ -66,6 +66,14 @@ class RecorderFixture : public BusTest {
     return out;
   }
 
+  /// The instruction is in flight, at the beginning of the recording.
+  void begin_in_flight(Recorder& recorder, const Insn& first) {
+    registers_.state_.ip = first.linear;
+    recorder.begin(first, 0);
+    recorder.start(first);
+    (void)seen();
+  }
+
   std::string log_path_ = testing::TempDir() + "citcat-monitor-test-XXXXXX";
   int log_file_ = -1;
   InterruptLog log_;

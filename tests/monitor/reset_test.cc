@@ -19,13 +19,9 @@ class ResetTest : public RecorderFixture {
     RecorderFixture::SetUp();
     recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
   }
-  /// An instruction is in flight, at the beginning of the recording.
   void begin(std::vector<std::uint8_t> bytes) {
     first_ = insn(kCode, std::move(bytes));
-    registers_.state_.ip = kCode;
-    recorder_->begin(first_, 0);
-    recorder_->start(first_);
-    (void)seen();
+    begin_in_flight(*recorder_, first_);
   }
   void log(const std::string& text) {
     ASSERT_EQ(write(log_file_, text.data(), text.size()), static_cast<ssize_t>(text.size()));

@@ -24,13 +24,9 @@ class SystemManagementTest : public RecorderFixture {
     registers_.memory_ = &memory_;
     recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
   }
-  /// An instruction is in flight, at the beginning of the recording.
   void begin(std::vector<std::uint8_t> bytes) {
     first_ = insn(kCode, std::move(bytes));
-    registers_.state_.ip = kCode;
-    recorder_->begin(first_, 0);
-    recorder_->start(first_);
-    (void)seen();
+    begin_in_flight(*recorder_, first_);
   }
   void log(const std::string& event, const std::string& ip, const std::string& a20 = "1",
            const std::string& ecx = "00000000") {

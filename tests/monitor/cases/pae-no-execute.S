@@ -45,14 +45,7 @@ forbidden:
 
 begin:
   GATE 14, forbidden
-  mov edi, offset pae_table
-  mov eax, 7
-  mov ecx, 512
-1:
-  mov [edi], eax
-  add edi, 8
-  add eax, 0x1000
-  loop 1b
+  WIDE_ENTRIES pae_table, 7, 512, 0x1000
   mov dword ptr [pae_directory], offset pae_table + 7
   mov dword ptr [pae_directory + 8], 0x200087
   mov dword ptr [pointers], offset pae_directory + 1

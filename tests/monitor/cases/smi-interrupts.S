@@ -7,24 +7,7 @@
   .set APIC, 0xfee00000
   GATE 0x20, ticked
   MANAGE
-  mov al, 0x11
-  out 0x20, al
-  out 0xa0, al
-  mov al, 0x20
-  out 0x21, al
-  mov al, 0x28
-  out 0xa1, al
-  mov al, 4
-  out 0x21, al
-  mov al, 2
-  out 0xa1, al
-  mov al, 1
-  out 0x21, al
-  out 0xa1, al
-  mov al, 0xfe
-  out 0x21, al
-  mov al, 0xff
-  out 0xa1, al
+  CONTROLLERS
   mov al, 0x34   // the timer: every 2000 ticks
   out 0x43, al
   mov al, 0xd0

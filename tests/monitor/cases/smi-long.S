@@ -35,14 +35,7 @@ long_idt_register:
   MANAGE
   mov dword ptr [tables], offset tables + 0x1007
   mov dword ptr [tables + 0x1000], offset tables + 0x2007
-  mov eax, 0x87   // pages of 2 MiB
-  mov edi, offset tables + 0x2000
-  mov ecx, 16
-1:
-  mov [edi], eax
-  add edi, 8
-  add eax, 0x200000
-  loop 1b
+  WIDE_ENTRIES "tables + 0x2000", 0x87, 16, 0x200000
   mov eax, 0x20
   mov cr4, eax
   mov eax, offset tables

@@ -11,14 +11,7 @@ pointers:
   .skip 32
   .text
   MANAGE
-  mov edi, offset pages
-  mov eax, 0x87   // pages of 2 MiB
-  mov ecx, 8
-1:
-  mov [edi], eax
-  add edi, 8
-  add eax, 0x200000
-  loop 1b
+  WIDE_ENTRIES pages, 0x87, 8, 0x200000
   mov dword ptr [pointers], offset pages + 1
   mov eax, 0x30
   mov cr4, eax
