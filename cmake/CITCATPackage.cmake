@@ -74,6 +74,8 @@ if(NOT unicorn_bundled)
   if(unicorn_owner MATCHES "^([^:, ]+)")
     set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${CMAKE_MATCH_1} (>= 2.1.1)")
     string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libunicorn-dev (>= 2.1.1)")
+  else()
+    message(STATUS "Debian packages: ${unicorn_file} belongs to no package, so they cannot ask for it")
   endif()
 endif()
 
