@@ -189,6 +189,7 @@ bool EmulatorLog::next_line(std::string_view& line) {
   return true;
 }
 
+/// An entry that names no processor is taken for the one that is compared.
 bool EmulatorLog::is_of_processor(std::string_view line) {
   if (form_->processor == nullptr) return true;
   const auto number = form_->processor(line);

@@ -11,7 +11,7 @@ F find_either(const char* name, const char* newer_name) {
   return reinterpret_cast<F>(found != nullptr ? found : dlsym(RTLD_DEFAULT, newer_name));
 }
 
-// Since 11.1 there is a function for each direction (QEMU 11.1, system/physmem.c).
+// QEMU 11.1 has a function for each direction (system/physmem.c).
 using Read = void (*)(PhysicalAddress address, void* bytes, std::uint64_t size);
 using Write = void (*)(PhysicalAddress address, const void* bytes, std::uint64_t size);
 Read read_memory = nullptr;

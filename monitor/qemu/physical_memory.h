@@ -1,6 +1,6 @@
 #pragma once
 // QEMU's functions for physical memory, which are no part of its plugin interface: found by the
-// names that they have up to QEMU 11.0, or since 11.1.
+// names that they have in QEMU 10, or by those in 11.1.
 
 #include "monitor/bus/guest_memory.h"
 

@@ -184,7 +184,7 @@ std::uint64_t PageTableWalker::read_pae_entry(Walk& walk, PhysAddr at, bool effe
   return entry;
 }
 
-/// Of an entry of eight bytes.
+/// The rights that an entry of eight bytes gives, as Walk::rights has them.
 std::uint32_t PageTableWalker::rights_of(std::uint64_t entry) const {
   const bool no_execute = mode_.no_execute && entry >> 63 != 0;
   return (static_cast<std::uint32_t>(entry) & (kWritable | kUser)) | (no_execute ? kNoExecute : 0);
